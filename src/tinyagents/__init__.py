@@ -1,0 +1,148 @@
+"""tinyagents: what surrounds model calls in an application.
+
+The names here are loaded when they are first used, so ``import tinyagents`` itself costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .harness.agent_loop import AgentRun, RunSnapshot
+    from .harness.cancel import CancellationToken
+    from .harness.context import Interrupt, Jump, RunConfig, RunContext, StopWithFinal
+    from .harness.errors import TinyAgentsError
+    from .harness.limits import RunLimits
+    from .harness.message import (
+        AssistantMessage,
+        AudioBlock,
+        CitationBlock,
+        FileBlock,
+        ImageBlock,
+        JsonBlock,
+        Message,
+        ProviderExtensionBlock,
+        ReasoningBlock,
+        RefusalBlock,
+        SystemMessage,
+        TextBlock,
+        ToolCallBlock,
+        ToolMessage,
+        ToolResultBlock,
+        UserMessage,
+    )
+    from .harness.middleware import Middleware
+    from .harness.model import ModelSettings
+    from .harness.policy import RunPolicy
+    from .harness.runtime import AgentHarness, AgentStream, RunHandle
+    from .harness.stream import (
+        Final,
+        MessageCompleted,
+        ReasoningDelta,
+        TextDelta,
+        ToolCompleted,
+        ToolStarted,
+    )
+    from .harness.tool import Injected, Tool, ToolContext, ToolError, ToolResult, tool
+    from .harness.usage import Usage
+
+_HOMES = {
+    "agent_loop": ("AgentRun", "RunSnapshot"),
+    "cancel": ("CancellationToken",),
+    "context": ("Interrupt", "Jump", "RunConfig", "RunContext", "StopWithFinal"),
+    "errors": ("TinyAgentsError",),
+    "limits": ("RunLimits",),
+    "message": (
+        "AssistantMessage",
+        "AudioBlock",
+        "CitationBlock",
+        "FileBlock",
+        "ImageBlock",
+        "JsonBlock",
+        "Message",
+        "ProviderExtensionBlock",
+        "ReasoningBlock",
+        "RefusalBlock",
+        "SystemMessage",
+        "TextBlock",
+        "ToolCallBlock",
+        "ToolMessage",
+        "ToolResultBlock",
+        "UserMessage",
+    ),
+    "middleware": ("Middleware",),
+    "model": ("ModelSettings",),
+    "policy": ("RunPolicy",),
+    "runtime": ("AgentHarness", "AgentStream", "RunHandle"),
+    "stream": (
+        "Final",
+        "MessageCompleted",
+        "ReasoningDelta",
+        "TextDelta",
+        "ToolCompleted",
+        "ToolStarted",
+    ),
+    "tool": ("Injected", "Tool", "ToolContext", "ToolError", "ToolResult", "tool"),
+    "usage": ("Usage",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = (
+    "AgentHarness",
+    "AgentRun",
+    "AgentStream",
+    "AssistantMessage",
+    "AudioBlock",
+    "CancellationToken",
+    "CitationBlock",
+    "FileBlock",
+    "Final",
+    "ImageBlock",
+    "Injected",
+    "Interrupt",
+    "JsonBlock",
+    "Jump",
+    "Message",
+    "MessageCompleted",
+    "Middleware",
+    "ModelSettings",
+    "ProviderExtensionBlock",
+    "ReasoningBlock",
+    "ReasoningDelta",
+    "RefusalBlock",
+    "RunConfig",
+    "RunContext",
+    "RunHandle",
+    "RunLimits",
+    "RunPolicy",
+    "RunSnapshot",
+    "StopWithFinal",
+    "SystemMessage",
+    "TextBlock",
+    "TextDelta",
+    "TinyAgentsError",
+    "Tool",
+    "ToolCallBlock",
+    "ToolCompleted",
+    "ToolContext",
+    "ToolError",
+    "ToolMessage",
+    "ToolResult",
+    "ToolResultBlock",
+    "ToolStarted",
+    "Usage",
+    "UserMessage",
+    "tool",
+)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f".harness.{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,33 @@
+"""The loop: one explicit state machine that every way of running an agent drives."""
+
+from ._drive import drive, step
+from ._result import AgentRun
+from ._run import AgentSpec, LoopRun, Outlet, SystemPrompt
+from ._snapshot import (
+    SNAPSHOT_VERSION,
+    Counters,
+    InterruptRequest,
+    PendingCall,
+    Phase,
+    Repeats,
+    RunSnapshot,
+    RunStatus,
+)
+
+__all__ = (
+    "SNAPSHOT_VERSION",
+    "AgentRun",
+    "AgentSpec",
+    "Counters",
+    "InterruptRequest",
+    "LoopRun",
+    "Outlet",
+    "PendingCall",
+    "Phase",
+    "Repeats",
+    "RunSnapshot",
+    "RunStatus",
+    "SystemPrompt",
+    "drive",
+    "step",
+)

@@ -1,0 +1,124 @@
+"""Driving a run through its phases, and ending it cleanly however it ends."""
+
+import logging
+from typing import Any
+
+import anyio
+
+from ..concurrency import thread_safe
+from ..errors import RunCancelledError, RunTimeoutError, TinyAgentsError
+from ..middleware import run_error_hooks
+from ._model_call import end_open_call
+from ._phases import PHASES, check_boundary, wall_clock_over
+from ._result import AgentRun
+from ._run import LoopRun
+from ._tool_calls import settle
+
+_log = logging.getLogger("tinyagents.agent_loop")
+
+_CLEAN_UP_SECONDS = 5.0
+"""How long error hooks may still run after a cancellation."""
+
+
+async def drive(run: LoopRun) -> AgentRun[Any, Any]:
+    """Run all phases to the end.
+
+    Raises:
+        Exception: What ended the run, with the run so far as its ``run``. A cancellation of the
+            calling task passes through as it is, with the same attribute.
+    """
+    try:
+        if run.guarded or run.limits.wall_clock is not None:
+            await _advance_in_scope(run)
+        else:
+            await _advance(run)
+    except BaseException as error:
+        await _fail(run, error)
+        raise
+    return run.result()
+
+
+async def step(run: LoopRun) -> None:
+    """Perform exactly one phase."""
+    try:
+        await _one_phase(run)
+    except BaseException as error:
+        await _fail(run, error)
+        raise
+
+
+async def _advance(run: LoopRun) -> None:
+    snapshot, ctx = run.snapshot, run.ctx
+    while (phase := snapshot.phase) != "done":
+        # The common case in one test: nobody has asked for anything.
+        if ctx.control is not None or ctx.cancellation.cancelled or run.deadline is not None:
+            await _one_phase(run)
+        else:
+            snapshot.phase = await PHASES[phase](run)
+
+
+async def _one_phase(run: LoopRun) -> None:
+    snapshot = run.snapshot
+    phase = snapshot.phase
+    if phase not in ("finish", "start"):
+        elsewhere = check_boundary(run)
+        if elsewhere is not None:
+            snapshot.phase = elsewhere
+            return
+    snapshot.phase = await PHASES[phase](run)
+
+
+async def _advance_in_scope(run: LoopRun) -> None:
+    """Run the phases where a token or the wall clock can reach whatever they wait for."""
+    seconds = run.limits.wall_clock
+    scope = anyio.CancelScope()
+    if seconds is not None:
+        scope.deadline = anyio.current_time() + seconds
+        run.deadline = run.ctx.clock.monotonic() + seconds
+    forget = run.ctx.cancellation.on_cancel(thread_safe(scope.cancel))
+    try:
+        with scope:
+            await _advance(run)
+    finally:
+        forget()
+    if not scope.cancelled_caught:
+        return
+    run.ctx.cancellation.raise_if_cancelled()
+    end_open_call(run, None)
+    run.snapshot.phase = wall_clock_over(run)
+    await _advance(run)
+
+
+async def _fail(run: LoopRun, error: BaseException) -> None:
+    snapshot, ctx = run.snapshot, run.ctx
+    cancelled = isinstance(error, RunCancelledError | anyio.get_cancelled_exc_class())
+    cancelled = cancelled or not isinstance(error, Exception)
+    why = "the run was cancelled" if cancelled else "the run failed"
+    if isinstance(error, RunTimeoutError):
+        why = "the run's time was up"
+    end_open_call(run, None if cancelled else error)
+    settle(run, why)
+    snapshot.status = "cancelled" if cancelled else "failed"
+    snapshot.reason = str(error) or type(error).__name__
+    snapshot.phase = "done"
+    hooks = run.spec.middleware.on_error
+    if hooks:
+        with anyio.move_on_after(_CLEAN_UP_SECONDS, shield=True):
+            await run_error_hooks(hooks, ctx, error)
+    ctx.emit(
+        "run.failed",
+        error=snapshot.reason,
+        error_kind=error.kind if isinstance(error, TinyAgentsError) else type(error).__name__,
+        reason=_reason(error, cancelled),
+    )
+    # A frozen or slotted exception of the application may have no room for the run.
+    try:
+        error.run = run.result()  # type: ignore[attr-defined]
+    except AttributeError:
+        _log.debug("`%s` cannot carry its run", type(error).__name__)
+
+
+def _reason(error: BaseException, cancelled: bool) -> str:
+    if cancelled:
+        return "cancelled"
+    return "timeout" if isinstance(error, RunTimeoutError) else "error"

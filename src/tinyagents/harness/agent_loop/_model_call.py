@@ -1,0 +1,479 @@
+"""One model call of a run: the request, retries, fallbacks, streaming, and the account of it."""
+
+import inspect
+from typing import Any
+
+from pydantic import JsonValue
+
+from ..concurrency import DeadlineExpired, within
+from ..context import RunContext
+from ..cost import CostTotals, estimate_cost
+from ..errors import InvalidRequestError, ModelError, ProviderTimeoutError
+from ..message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolCallBlock,
+    dump_messages,
+    repair_messages,
+)
+from ..middleware import around_model, run_hooks
+from ..model import (
+    MessageDelta,
+    ModelBinding,
+    ModelRequest,
+    ModelResponse,
+    StreamMerger,
+    ToolCallDelta as ModelToolCallDelta,
+)
+from ..stream import (
+    CostUpdate,
+    MessageCompleted,
+    MessageDiscarded,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    UsageUpdate,
+)
+from ..usage import Usage
+from ._run import LoopRun, Outlet
+
+_CHARACTERS_PER_TOKEN = 4
+"""A rough figure for what a provider did not count, as tokenizers average on English."""
+
+
+async def answer(run: LoopRun) -> ModelResponse:
+    """Ask the model for the next answer and put it into the transcript.
+
+    Raises:
+        ModelError: The call failed, its retries and fallbacks too.
+        ModelNotFoundError: No model can serve.
+    """
+    snapshot, ctx, hooks = run.snapshot, run.ctx, run.spec.middleware
+    request = await build_request(run)
+    if hooks.before_model:
+        await run_hooks(hooks.before_model, "before_model", ctx, request)
+        request.messages = repair_messages(request.messages).messages
+    binding = choose_model(run, request)
+    plan_output(run, request, binding)
+    snapshot.counters.model_calls += 1
+    call_id = f"{ctx.run_id}-model-{snapshot.counters.model_calls}"
+    name = binding.resolved.name
+    began = ctx.clock.monotonic()
+    started_ms = ctx.events.emit("model.started", ctx.origin, {"call_id": call_id, "model": name})
+    run.model_call = (call_id, name, started_ms, began)
+    if hooks.wrap_model:
+        chain = around_model(
+            hooks.wrap_model, ctx, lambda changed: _rebound(run, changed, request, binding, call_id)
+        )
+        response = await chain(request)
+    else:
+        response = await call_with_retries(run, binding, request, call_id)
+    run.response = response
+    if hooks.after_model:
+        await run_hooks(hooks.after_model, "after_model", ctx, response)
+    _account(run, request, response, call_id)
+    return response
+
+
+async def build_request(run: LoopRun) -> ModelRequest:
+    """Make the request of the next call from the transcript and the agent's settings."""
+    spec, snapshot = run.spec, run.snapshot
+    system = spec.system
+    if system is None:
+        messages = list(snapshot.messages)
+    else:
+        head = system if isinstance(system, SystemMessage) else await _system_message(run, system)
+        messages = list(snapshot.messages) if head is None else [head, *snapshot.messages]
+    settings = spec.settings
+    limit = _output_limit(run)
+    if limit != settings.max_tokens:
+        settings = settings.model_copy(update={"max_tokens": limit})
+    return ModelRequest(
+        messages=messages,
+        tools=() if snapshot.tools_off else run.tool_schemas,
+        settings=settings,
+    )
+
+
+async def _system_message(run: LoopRun, system: Any) -> SystemMessage | None:
+    text = system(run.ctx) if callable(system) else system
+    if inspect.isawaitable(text):
+        text = await text
+    return SystemMessage(content=text) if text else None
+
+
+def _output_limit(run: LoopRun) -> int | None:
+    raised = run.snapshot.repeats.max_tokens
+    if raised is not None:
+        return raised
+    wanted, cap = run.spec.settings.max_tokens, run.limits.max_output_tokens
+    if cap is None or (wanted is not None and wanted <= cap):
+        return wanted
+    return cap
+
+
+def choose_model(run: LoopRun, request: ModelRequest) -> ModelBinding:
+    """Resolve the request's model, and refuse what that model is known not to do."""
+    snapshot = run.snapshot
+    previous = snapshot.resolved_model.name if snapshot.resolved_model is not None else None
+    binding = run.spec.models.resolve(request, previous=previous)
+    if binding.skipped:
+        run.ctx.emit(
+            "model.override_skipped",
+            requested=binding.resolved.requested or "",
+            resolved=binding.resolved.name,
+            reason="; ".join(binding.skipped),
+        )
+    if request.tools and binding.model.profile.tool_calling is False:
+        raise InvalidRequestError(
+            f"the model `{binding.resolved.name}` cannot call tools, and "
+            f"{len(request.tools)} are offered: choose another model or pass tools=()"
+        )
+    return binding
+
+
+def plan_output(run: LoopRun, request: ModelRequest, binding: ModelBinding) -> None:
+    """Add the output type to the request in the way that suits the model."""
+    run.snapshot.structured_by_tool = False
+    if run.output is None or request.response_format is not None or run.snapshot.tools_off:
+        return
+    profile = binding.model.profile
+    if run.output.strategy_for(profile) == "native":
+        request.response_format = run.output.response_format()
+        return
+    run.snapshot.structured_by_tool = True
+    if not request.tools and profile.forced_tool_choice is not False:
+        request.tool_choice = "required"
+    request.tools = (*request.tools, run.output.tool_schema())
+
+
+async def _rebound(
+    run: LoopRun, request: ModelRequest, original: ModelRequest, binding: ModelBinding, call_id: str
+) -> ModelResponse:
+    if request.model is not None and request.model != binding.resolved.name:
+        binding = choose_model(run, request)
+    return await call_with_retries(run, binding, request, call_id)
+
+
+async def call_with_retries(
+    run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str
+) -> ModelResponse:
+    """Call the model; again while the policy says so, and then the fallback models in turn."""
+    policy, ctx = request.retry or run.policy.retry, run.ctx
+    most = min(policy.max_attempts, run.limits.max_retries_per_call + 1)
+    tried = {binding.resolved.name}
+    attempts, waited, attempt = 1, 0.0, 1
+    while True:
+        try:
+            response = await _attempt(run, binding, request, call_id)
+        except ModelError as error:
+            error.attempts = attempts
+            if attempt < most and policy.should_retry(error, attempt):
+                delay = policy.delay_after(attempt, error)
+                _discard(run, call_id, error)
+                ctx.emit(
+                    "retry.scheduled",
+                    call_id=call_id,
+                    attempt=attempt,
+                    delay=delay,
+                    error=str(error),
+                    error_kind=error.kind,
+                )
+                await ctx.sleep(delay)
+                waited += delay
+                attempt += 1
+            else:
+                following = _next_fallback(run, binding.resolved.name, tried, request)
+                if following is None:
+                    raise
+                _discard(run, call_id, error)
+                ctx.emit(
+                    "model.fallback_selected",
+                    call_id=call_id,
+                    from_model=binding.resolved.name,
+                    to_model=following.resolved.name,
+                )
+                binding, attempt = following, 1
+            attempts += 1
+            continue
+        response.resolved_model = binding.resolved
+        response.attempts = attempts
+        response.timing.waited = waited
+        return response
+
+
+def _next_fallback(
+    run: LoopRun, failed: str, tried: set[str], request: ModelRequest
+) -> ModelBinding | None:
+    chain = run.policy.fallback
+    name = chain.successor(failed)
+    while name is not None and name not in tried:
+        tried.add(name)
+        found = run.spec.models.bind_fallback(name, request.required_capabilities, requested=failed)
+        if isinstance(found, ModelBinding):
+            return found
+        run.ctx.emit("model.fallback_skipped", model=name, reason=found)
+        name = chain.next_after(name)
+    return None
+
+
+def _discard(run: LoopRun, call_id: str, error: ModelError) -> None:
+    merger, run.merger = run.merger, None
+    if merger is None or merger.empty:
+        return
+    # What a failed attempt has streamed was paid for all the same.
+    usage = _partial_usage(merger)
+    name = run.model_call[1] if run.model_call is not None else ""
+    _record_usage(run, call_id, name, usage)
+    if run.want_deltas:
+        run.publish(MessageDiscarded, call_id, str(error))
+
+
+async def _attempt(
+    run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str
+) -> ModelResponse:
+    ask = _ask_streaming if run.ctx.streaming else _ask
+    seconds = run.limits.model_timeout
+    if seconds is None:
+        return await ask(run, binding, request, call_id)
+    try:
+        return await within(seconds, lambda: ask(run, binding, request, call_id))
+    except DeadlineExpired:
+        profile = binding.model.profile
+        raise ProviderTimeoutError(
+            f"no complete answer within the run's limit of {seconds:g} s for a model call",
+            provider=profile.provider or None,
+            model=profile.model or binding.resolved.name,
+        ) from None
+
+
+async def _ask(
+    run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str
+) -> ModelResponse:
+    return await binding.model.invoke(request, ctx=run.ctx)
+
+
+async def _ask_streaming(
+    run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str
+) -> ModelResponse:
+    """Read the model's stream to its end, and show each piece to whoever follows."""
+    merger = run.merger = StreamMerger()
+    ctx, hooks = run.ctx, run.spec.middleware.on_model_delta
+    observed = bool(hooks) or ctx.events.listened
+    outlet = run.outlet if run.want_deltas else None
+    began, first = ctx.clock.monotonic(), None
+    stream: Any = binding.model.stream(request, ctx=ctx)
+    try:
+        async for item in stream:
+            kind = item.__class__
+            if kind is MessageDelta and item.text and not item.reasoning and not item.refusal:
+                merger.add_piece("text", item.text)
+            else:
+                merger.add(item)
+                if kind is not MessageDelta and kind is not ModelToolCallDelta:
+                    continue
+            if first is None:
+                first = ctx.clock.monotonic() - began
+            if observed:
+                await _show_observers(run, call_id, item)
+            if outlet is not None and _put_delta(run, outlet, call_id, item):
+                await outlet.room()
+    finally:
+        if (close := getattr(stream, "aclose", None)) is not None:
+            await close()
+    response = merger.response()
+    response.timing.first_token = first
+    run.merger = None
+    return response
+
+
+def _put_delta(
+    run: LoopRun, outlet: Outlet, call_id: str, item: MessageDelta | ModelToolCallDelta
+) -> bool:
+    """Show a piece to whoever follows the run, and tell whether they are far behind."""
+    origin, offset = run.ctx.origin, run.next_offset
+    behind = False
+    if item.__class__ is ModelToolCallDelta:
+        run.next_offset = offset + 1
+        return outlet.put(
+            ToolCallDelta(origin, offset, call_id, item.call_id, item.name, item.arguments)
+        )
+    assert isinstance(item, MessageDelta)
+    if item.reasoning:
+        behind = outlet.put(ReasoningDelta(origin, offset, item.reasoning, call_id))
+        offset += 1
+    if item.text:
+        behind = outlet.put(TextDelta(origin, offset, item.text, call_id))
+        offset += 1
+    run.next_offset = offset
+    return behind
+
+
+async def _show_observers(
+    run: LoopRun, call_id: str, item: MessageDelta | ModelToolCallDelta
+) -> None:
+    for _, hook in run.spec.middleware.on_model_delta:
+        await hook(run.ctx, item)
+    if run.ctx.events.listened:
+        _emit_delta(run, call_id, item)
+
+
+def _emit_delta(run: LoopRun, call_id: str, item: Any) -> None:
+    capture = run.policy.capture.model_io
+    payload: dict[str, Any] = {"call_id": call_id}
+    if isinstance(item, MessageDelta):
+        payload["characters"] = len(item.text) + len(item.reasoning) + len(item.refusal)
+        if capture:
+            payload["text"] = item.text or None
+            payload["reasoning"] = item.reasoning or None
+    else:
+        payload["characters"] = len(item.arguments)
+        if capture:
+            payload["tool_call"] = {
+                "call_id": item.call_id,
+                "name": item.name,
+                "content": item.arguments,
+            }
+    run.ctx.events.emit_transient("model.delta", run.ctx.origin, payload)
+
+
+def _account(run: LoopRun, request: ModelRequest, response: ModelResponse, call_id: str) -> None:
+    snapshot, ctx = run.snapshot, run.ctx
+    snapshot.counters.steps += 1
+    message = response.message = _with_unique_ids(run, response.message)
+    run.calls = message.open_calls
+    resolved = response.resolved_model
+    usage = message.usage
+    snapshot.resolved_model = resolved
+    snapshot.finish_reason = response.finish_reason
+    snapshot.continue_turn = response.continue_turn
+    if not response.served_from_cache:
+        if usage is None:
+            snapshot.usage.add(None)
+        else:
+            _record_usage(run, call_id, resolved.name if resolved else "", usage)
+    started, run.model_call = run.model_call, None
+    assert started is not None
+    _, _, started_ms, began = started
+    seconds = response.timing.total = ctx.clock.monotonic() - began
+    payload: dict[str, Any] = {
+        "call_id": call_id,
+        "model": resolved.name if resolved is not None else "",
+        "provider": resolved.provider if resolved is not None else "",
+        "started_at_ms": started_ms,
+        "duration_ms": round(seconds * 1000, 3),
+        "finish_reason": response.finish_reason,
+        "response_id": response.response_id,
+        "attempts": response.attempts,
+        "served_from_cache": response.served_from_cache,
+        "usage": usage,
+    }
+    if run.policy.capture.model_io:
+        payload["input"] = _captured(request.messages)
+        payload["output"] = _captured([message])
+    ctx.events.emit("model.completed", ctx.origin, payload)
+    snapshot.messages.append(message)
+    if run.want_deltas:
+        run.publish(MessageCompleted, message, call_id)
+
+
+def _record_usage(run: LoopRun, call_id: str, model: str, usage: Usage) -> None:
+    ctx = run.ctx
+    context: RunContext[Any] | None = ctx
+    while context is not None:
+        context.usage.add(usage)
+        context = context.parent
+    ctx.events.emit(
+        "usage.recorded", ctx.origin, {"call_id": call_id, "model": model, "usage": usage}
+    )
+    if run.want_updates:
+        run.publish(UsageUpdate, usage, ctx.usage.usage)
+    pricing = run.spec.models.get(model).profile.pricing if model in run.spec.models else None
+    if pricing is None:
+        return
+    cost = estimate_cost(pricing, usage)
+    context = ctx
+    while context is not None:
+        context.cost = context.cost + cost
+        context = context.parent
+    if cost != CostTotals.ZERO:
+        ctx.emit("cost.recorded", call_id=call_id, model=model, cost=cost)
+    if run.want_updates:
+        run.publish(CostUpdate, cost, ctx.cost)
+
+
+def _captured(messages: list[Message]) -> JsonValue:
+    from ..text import parse_json
+
+    return parse_json(dump_messages(messages))
+
+
+def _with_unique_ids(run: LoopRun, message: AssistantMessage) -> AssistantMessage:
+    """Give calls whose id is empty or was used before in the run an id of their own."""
+    seen = run.call_ids
+    changed: dict[int, ToolCallBlock] = {}
+    for call in message.tool_calls:
+        name = call.id
+        if not name or name in seen:
+            name = _fresh_id(call.id or "call", seen)
+            update = {"id": name, "provider_id": call.id or None}
+            changed[id(call)] = call.model_copy(update=update)
+        seen.add(name)
+    if not changed:
+        return message
+    content = [changed.get(id(block), block) for block in message.content]
+    return message.model_copy(update={"content": content})
+
+
+def _fresh_id(stem: str, seen: set[str]) -> str:
+    count = 2
+    while f"{stem}_{count}" in seen:
+        count += 1
+    return f"{stem}_{count}"
+
+
+def end_open_call(run: LoopRun, error: BaseException | None) -> None:
+    """Close the account of a model call that did not come to its end, and keep what it gave.
+
+    Args:
+        run: The run; nothing happens when no call is under way.
+        error: What the call failed with; ``None`` when it was cancelled.
+    """
+    merger, run.merger = run.merger, None
+    usage = None
+    if merger is not None and not merger.empty:
+        usage = _partial_usage(merger)
+        message = merger.message(partial=True).model_copy(update={"usage": usage})
+        if message.content:
+            run.snapshot.messages.append(message)
+    elif merger is not None:
+        usage = merger.usage
+    if run.model_call is None:
+        return
+    call_id, model, started_ms, started = run.model_call
+    run.model_call = None
+    if usage is not None:
+        _record_usage(run, call_id, model, usage)
+    payload: dict[str, Any] = {
+        "call_id": call_id,
+        "model": model,
+        "started_at_ms": started_ms,
+        "duration_ms": round((run.ctx.clock.monotonic() - started) * 1000, 3),
+    }
+    if error is None:
+        run.ctx.events.emit("model.cancelled", run.ctx.origin, payload)
+        return
+    payload["error"] = f"{type(error).__name__}: {error}"
+    payload["error_kind"] = getattr(error, "kind", type(error).__name__)
+    payload["attempts"] = getattr(error, "attempts", 1)
+    run.ctx.events.emit("model.failed", run.ctx.origin, payload)
+
+
+def _partial_usage(merger: StreamMerger) -> Usage:
+    """Return the usage of a cut stream: the answer is estimated unless the provider counted it."""
+    known = merger.usage or Usage()
+    estimate = max(1, merger.characters // _CHARACTERS_PER_TOKEN)
+    if known.output_tokens >= estimate:
+        return known
+    return known.model_copy(update={"output_tokens": estimate, "source": "estimated"})

@@ -1,0 +1,96 @@
+"""What a run leaves behind."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ..cost import CostTotals
+from ..message import AssistantMessage, Message
+from ..model import ModelResponse, ResolvedModel
+from ..usage import Usage
+from ._snapshot import InterruptRequest, RunSnapshot, RunStatus
+
+if TYPE_CHECKING:
+    from ..events import AgentEvent
+
+StateT = TypeVar("StateT")
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(slots=True, kw_only=True)
+class AgentRun(Generic[StateT, OutputT]):
+    """A run that has ended, or as far as it got; every error of a run carries one as ``run``."""
+
+    state: StateT
+    """The application's own object, as it was passed in."""
+    status: RunStatus
+    reason: str | None
+    """Why the run stopped, paused or failed; ``None`` when it completed."""
+    messages: list[Message]
+    """The transcript, the input included and the system prompt left out.
+
+    Every tool call in it has exactly one result, so it can be used as the input of a next run.
+    """
+    output: OutputT
+    """The typed answer, where one was asked for and given; else ``None``."""
+    events: "Sequence[AgentEvent]" = field(repr=False)
+    """What happened, in order; ``model.delta`` events are not kept."""
+    snapshot: RunSnapshot = field(repr=False)
+    """The state of the run as data, to resume it from or to look at."""
+    response: ModelResponse | None = field(default=None, repr=False)
+    """The last response of a model."""
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.snapshot.config.run_id
+
+    @property
+    def text(self) -> str:
+        """The final text: of the last answer, or what a hook gave in its place; may be empty."""
+        if self.snapshot.final_text is not None:
+            return self.snapshot.final_text
+        for message in reversed(self.new_messages):
+            if isinstance(message, AssistantMessage):
+                return message.text
+        return ""
+
+    @property
+    def new_messages(self) -> list[Message]:
+        """The part of the transcript that the run added to its input."""
+        return self.messages[self.snapshot.input_length :]
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all model calls of the run."""
+        return self.snapshot.usage.usage
+
+    @property
+    def cost(self) -> CostTotals:
+        """US dollars for all calls of models whose prices are known."""
+        return self.snapshot.cost
+
+    @property
+    def model_calls(self) -> int:
+        """How many model calls were made, retries not counted."""
+        return self.snapshot.counters.model_calls
+
+    @property
+    def tool_calls(self) -> int:
+        """How many tool calls were executed."""
+        return self.snapshot.counters.tool_calls
+
+    @property
+    def steps(self) -> int:
+        """How many model turns ended with an answer."""
+        return self.snapshot.counters.steps
+
+    @property
+    def interrupts(self) -> list[InterruptRequest]:
+        """What must be answered before the run can go on."""
+        return self.snapshot.interrupts
+
+    @property
+    def resolved_model(self) -> ResolvedModel | None:
+        """The model that answered last."""
+        return self.snapshot.resolved_model

@@ -1,0 +1,269 @@
+"""A run while it lives: its snapshot, its context, and what was worked out for it once."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from ..clock import Clock, Sleep
+from ..context import RunContext
+from ..events import EventLog, ListenerLike
+from ..ids import IdGenerator
+from ..message import (
+    Message,
+    SystemMessage,
+    ToolCallBlock,
+    ToolMessage,
+    repair_messages,
+)
+from ..middleware import MiddlewareStack, ToolCall
+from ..model import ModelRegistry, ModelResponse, ModelSettings, StreamMerger, ToolSchema
+from ..policy import RunPolicy
+from ..stream import StreamChunk, StreamMode
+from ..structured import OutputSpec
+from ..tool import BoundCall, Tool, ToolRegistry, ToolResult
+from ._result import AgentRun
+from ._snapshot import InterruptRequest, PendingCall, RunSnapshot
+
+SystemPrompt: TypeAlias = (
+    "str | SystemMessage | Callable[[RunContext[Any]], str | None | Awaitable[str | None]] | None"
+)
+"""Instructions: text, a message, or a function that gives them for each model call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """An agent as a harness defines it: shared by all its runs and never changed by one."""
+
+    name: str
+    models: ModelRegistry
+    tools: ToolRegistry
+    middleware: MiddlewareStack
+    system: SystemPrompt
+    settings: ModelSettings
+    policy: RunPolicy
+    clock: Clock
+    ids: IdGenerator
+    sleep: Sleep
+    listeners: tuple[ListenerLike, ...]
+
+
+class Outlet(Protocol):
+    """Where a run hands the chunks that somebody follows."""
+
+    def put(self, chunk: StreamChunk[Any, Any], /) -> bool:
+        """Hand on a chunk, at once, and tell whether whoever reads is far behind."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until whoever reads has caught up."""
+        ...
+
+
+class CallSlot:
+    """A tool call of the turn at hand, on its way from the model's request to its result."""
+
+    __slots__ = (
+        "begun",
+        "block",
+        "bound",
+        "call",
+        "deadline",
+        "ended",
+        "error",
+        "failure",
+        "pending",
+        "result",
+        "started",
+        "started_ms",
+        "tool",
+    )
+
+    def __init__(self, pending: PendingCall, block: ToolCallBlock) -> None:
+        self.pending = pending
+        self.block = block
+        """The call as the model made it."""
+        self.call = ToolCall(block.id, block.name, block.arguments)
+        """The call as hooks left it."""
+        self.tool: Tool | None = None
+        self.bound: BoundCall | None = None
+        self.deadline: float | None = None
+        self.result: ToolResult | None = None
+        self.failure: Exception | None = None
+        """What the tool raised unexpectedly."""
+        self.error: Exception | None = None
+        """What the run raises because of the call."""
+        self.begun = False
+        """Whether ``tool.started`` was emitted and no event has ended it yet."""
+        self.started = 0.0
+        self.ended = 0.0
+        self.started_ms = 0
+
+
+class LoopRun:
+    """One run in this process. What must outlive the process is in ``snapshot``."""
+
+    __slots__ = (
+        "call_ids",
+        "calls",
+        "ctx",
+        "deadline",
+        "guarded",
+        "limits",
+        "merger",
+        "model_call",
+        "next_offset",
+        "outlet",
+        "output",
+        "output_value",
+        "policy",
+        "response",
+        "single_call",
+        "slots",
+        "snapshot",
+        "spec",
+        "tool_schemas",
+        "tools",
+        "want_deltas",
+        "want_tools",
+        "want_updates",
+    )
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        snapshot: RunSnapshot,
+        ctx: RunContext[Any],
+        *,
+        tools: ToolRegistry,
+        output: OutputSpec[Any] | None = None,
+        guarded: bool = False,
+        outlet: Outlet | None = None,
+        modes: frozenset[StreamMode] = frozenset(),
+    ) -> None:
+        self.spec = spec
+        self.snapshot = snapshot
+        self.ctx = ctx
+        self.policy: RunPolicy = spec.policy
+        self.limits = ctx.limits
+        self.tools = tools
+        self.tool_schemas: Sequence[ToolSchema] = tools.schemas
+        self.guarded = guarded
+        """Whether somebody outside may cancel the run through its token."""
+        self.output = output
+        self.output_value: Any = None
+        self.outlet = outlet
+        self.want_deltas = outlet is not None and "messages" in modes
+        self.want_tools = outlet is not None and "tools" in modes
+        self.want_updates = outlet is not None and "updates" in modes
+        self.single_call = False
+        """End after the first answer, with its tool calls left to the caller."""
+        self.deadline: float | None = None
+        """When the wall clock runs out, on the context's monotonic clock."""
+        self.response: ModelResponse | None = None
+        self.merger: StreamMerger | None = None
+        """The pieces of a streamed answer that is not complete yet."""
+        self.model_call: tuple[str, str, int, float] | None = None
+        """The model call under way: its id, the model's name, and when it began."""
+        self.calls: list[ToolCallBlock] = []
+        """The tool calls of the last answer that the run must see to."""
+        self.slots: list[CallSlot] = []
+        self.call_ids: set[str] = set()
+        self.next_offset = 0
+        """The place of the next chunk."""
+
+    @property
+    def messages(self) -> list[Message]:
+        """The transcript with exactly one result for every call, whatever the run's state."""
+        snapshot = self.snapshot
+        if not snapshot.pending:
+            return snapshot.messages
+        return [*snapshot.messages, *self.pending_results()]
+
+    def pending_results(self) -> list[ToolMessage]:
+        """Return one result for each call of the turn at hand, in call order."""
+        return [_result_of(pending) for pending in self.snapshot.pending]
+
+    def publish(self, chunk_type: Callable[..., StreamChunk[Any, Any]], *fields: Any) -> None:
+        """Hand a chunk to whoever follows the run."""
+        if self.outlet is not None:
+            offset = self.next_offset
+            self.next_offset = offset + 1
+            self.outlet.put(chunk_type(self.ctx.origin, offset, *fields))
+
+    def result(self) -> AgentRun[Any, Any]:
+        """Return the run as far as it got."""
+        snapshot = self.snapshot
+        snapshot.next_event = self.ctx.events.next_offset
+        snapshot.cost = self.ctx.cost
+        return AgentRun(
+            state=self.ctx.state,
+            status=snapshot.status,
+            reason=snapshot.reason,
+            messages=self.messages,
+            output=self.output_value,
+            events=EventLog(self.ctx.events),
+            snapshot=snapshot,
+            response=self.response,
+        )
+
+    def repair_input(self) -> None:
+        """Mend a history that arrived broken, and remember the call ids that are taken."""
+        snapshot = self.snapshot
+        waiting = [call.call_id for call in snapshot.pending]
+        repair = repair_messages(snapshot.messages, waiting=waiting)
+        if repair.changed:
+            snapshot.messages = repair.messages
+            snapshot.input_length = len(repair.messages)
+            self.ctx.emit(
+                "messages.repaired",
+                added=tuple(repair.added),
+                dropped=tuple(repair.dropped),
+                moved=tuple(repair.moved),
+            )
+        self.remember_call_ids()
+
+    def continue_from_snapshot(self, *, announce: bool) -> None:
+        """Take up a run that was begun before, in whichever process."""
+        snapshot = self.snapshot
+        self.remember_call_ids()
+        if snapshot.has_structured and self.output is not None:
+            self.output_value = self.output.check(snapshot.structured)
+        if announce:
+            self.ctx.emit("run.started", resumed=True)
+
+    def remember_call_ids(self) -> None:
+        """Take note of the ids of the transcript's tool calls."""
+        messages = self.snapshot.messages
+        for message in messages:
+            if message.role == "assistant":
+                self.call_ids.update(call.id for call in message.tool_calls)
+        if messages and messages[-1].role == "assistant":
+            self.calls = messages[-1].open_calls
+
+
+def waiting_requests(pending: Sequence[PendingCall]) -> list[InterruptRequest]:
+    """Return what the calls of a turn wait for."""
+    return [call.interrupt for call in pending if call.interrupt is not None]
+
+
+def unfinished_result(
+    call_id: str, name: str | None, pending: PendingCall, why: str
+) -> ToolMessage:
+    """Return the result of a call that has none: what happened to it, in words for the model."""
+    outcome: Literal["interrupted", "not_started"]
+    match pending.state:
+        case "running":
+            outcome, text = "interrupted", f"interrupted: {why}; the call may have had effects"
+        case "waiting":
+            outcome, text = "not_started", f"not executed: {why}; it waits for an answer"
+        case _:
+            outcome, text = "not_started", f"not executed: {why}"
+    return ToolMessage(
+        tool_call_id=call_id, name=name, content=text, is_error=True, outcome=outcome
+    )
+
+
+def _result_of(pending: PendingCall) -> ToolMessage:
+    if pending.result is not None:
+        return pending.result
+    return unfinished_result(pending.call_id, None, pending, "the run has stopped here")

@@ -1,0 +1,124 @@
+"""The state of a run as plain data: what is stored when a run waits, and read when it goes on."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from ..context import RunConfig
+from ..cost import CostTotals
+from ..message import Message, ToolMessage
+from ..model import FinishReason, ResolvedModel
+from ..usage import UsageTotals
+
+SNAPSHOT_VERSION = 1
+
+Phase: TypeAlias = Literal[
+    "start", "prepare", "call_model", "decide", "call_tools", "structured", "finish", "done"
+]
+"""What a run does next."""
+
+RunStatus: TypeAlias = Literal[
+    "running", "completed", "stopped", "paused", "interrupted", "failed", "cancelled"
+]
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a run has used of its limits."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    """Calls that were executed or answered in a tool's place; not those that a limit held back."""
+    steps: int = 0
+    """Model turns that ended with an answer."""
+
+
+@dataclass(slots=True)
+class Repeats:
+    """How often in a row something was tried again; each count starts anew once it worked."""
+
+    truncated_empty: int = 0
+    truncated_calls: int = 0
+    structured: int = 0
+    max_tokens: int | None = None
+    """The raised output limit while a cut answer is asked for again."""
+
+
+@dataclass(slots=True)
+class InterruptRequest:
+    """A question that somebody outside the run must answer before it can go on."""
+
+    id: str
+    """What the answer is given under; the same after the snapshot was stored and loaded."""
+    payload: JsonValue
+    call_id: str | None = None
+    """The tool call that asks; ``None`` when a hook does."""
+    tool_name: str | None = None
+
+
+CallState: TypeAlias = Literal["not_started", "running", "waiting", "done"]
+
+
+@dataclass(slots=True)
+class PendingCall:
+    """A tool call of the turn at hand."""
+
+    call_id: str
+    state: CallState = "not_started"
+    result: ToolMessage | None = None
+    interrupt: InterruptRequest | None = None
+    """What the call waits for."""
+    answers: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """Answers that the call was given, by interrupt id."""
+
+
+class RunSnapshot(BaseModel):
+    """Everything that a run needs to go on, as data: ``model_dump_json`` and back.
+
+    The application's state and dependencies are not part of it; they are passed in again.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    version: int = SNAPSHOT_VERSION
+    config: RunConfig
+    phase: Phase = "start"
+    status: RunStatus = "running"
+    reason: str | None = None
+    """Why the run stopped, paused or failed."""
+    messages: list[Message]
+    """The transcript, without results that ``pending`` still holds."""
+    input_length: int = 0
+    """How many of the messages were given to the run; the rest is its own."""
+    pending: list[PendingCall] = Field(default_factory=list[PendingCall])
+    interrupts: list[InterruptRequest] = Field(default_factory=list[InterruptRequest])
+    """What must be answered before the run can go on."""
+    answers: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    """Answers to interrupts of hooks."""
+    resume_phase: Phase | None = None
+    """Where a run that a hook interrupted goes on."""
+    counters: Counters = Field(default_factory=Counters)
+    repeats: Repeats = Field(default_factory=Repeats)
+    usage: UsageTotals = Field(default_factory=UsageTotals)
+    cost: CostTotals = CostTotals.ZERO
+    resolved_model: ResolvedModel | None = None
+    """The model that answered last."""
+    finish_reason: FinishReason | None = None
+    """Why its answer ended."""
+    continue_turn: str | None = None
+    tools_off: bool = False
+    """The next call is the last one and gets no tools."""
+    structured_by_tool: bool = False
+    """Whether the last call offered the output schema as a tool."""
+    structured: JsonValue = None
+    """The structured answer as JSON."""
+    has_structured: bool = False
+    final_text: str | None = None
+    """An answer that a hook gave in the model's place."""
+    next_event: int = 0
+    """The offset of the next event, so that a resumed run goes on counting."""
+
+    if not TYPE_CHECKING:
+        # The loop sets fields all the time and pydantic's own way costs five times as much.
+        __setattr__ = object.__setattr__

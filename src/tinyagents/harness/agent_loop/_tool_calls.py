@@ -1,0 +1,397 @@
+"""The tool calls of one turn: admitted in order, run together, and folded back in order."""
+
+from functools import partial
+from typing import Any
+
+from pydantic import JsonValue
+
+from ..concurrency import DeadlineExpired, run_together
+from ..errors import (
+    ToolArgumentsError,
+    ToolFailedError,
+    ToolNotFoundError,
+    ToolTimeoutError,
+)
+from ..message import AssistantMessage, ToolMessage
+from ..middleware import ToolCall, ToolDelta, around_tool, run_hooks
+from ..stream import ToolCompleted, ToolProgress, ToolStarted
+from ..text import dump_json
+from ..tool import InterruptSignal, ToolContext, ToolError, ToolResult, normalize_arguments
+from ._run import CallSlot, LoopRun, unfinished_result
+from ._snapshot import InterruptRequest, PendingCall
+
+
+def open_turn(run: LoopRun) -> None:
+    """Take up the calls of the last answer that have no result yet."""
+    run.snapshot.pending = [PendingCall(call.id) for call in run.calls]
+
+
+def last_answer(run: LoopRun) -> AssistantMessage:
+    """Return the assistant message that the turn is about."""
+    message = run.snapshot.messages[-1]
+    assert message.role == "assistant"
+    return message
+
+
+async def run_calls(run: LoopRun) -> None:
+    """Run the turn's calls that have not run, and put every result into its pending call.
+
+    Raises:
+        TinyAgentsError: What the policy raises for; the other calls' results are kept all the same.
+    """
+    run.slots = [
+        CallSlot(pending, block)
+        for pending, block in zip(run.snapshot.pending, run.calls, strict=True)
+        if pending.result is None and not _still_waits(pending)
+    ]
+    ready: list[CallSlot] = []
+    for slot in run.slots:
+        await _admit(run, slot)
+        if slot.result is None:
+            ready.append(slot)
+    for group in _groups(ready):
+        await _run_group(run, group)
+    await _fold(run)
+
+
+def hold_back(run: LoopRun, admitted: int, why: str) -> None:
+    """Answer the calls beyond the first ``admitted`` that have no result: they are not executed."""
+    names = {call.id: call.name for call in run.calls}
+    for pending in fresh_calls(run)[admitted:]:
+        pending.result = unfinished_result(pending.call_id, names[pending.call_id], pending, why)
+        pending.state = "done"
+
+
+def fresh_calls(run: LoopRun) -> list[PendingCall]:
+    """Return the turn's calls that have neither run nor begun to."""
+    pending = run.snapshot.pending
+    return [call for call in pending if call.result is None and call.state == "not_started"]
+
+
+def close_turn(run: LoopRun) -> None:
+    """Move the results of the turn's calls into the transcript, in call order."""
+    snapshot = run.snapshot
+    snapshot.messages.extend(run.pending_results())
+    snapshot.pending = []
+    run.slots = []
+    run.calls = []
+
+
+def settle(run: LoopRun, why: str) -> None:
+    """End a turn that was broken off: every call gets a result that says what happened to it.
+
+    Results that were there already are kept; nothing is awaited.
+    """
+    snapshot, ctx = run.snapshot, run.ctx
+    if not snapshot.pending:
+        if not run.calls:
+            return
+        open_turn(run)
+    slots = {slot.pending.call_id: slot for slot in run.slots}
+    names = {call.id: call.name for call in run.calls}
+    for pending in snapshot.pending:
+        slot = slots.get(pending.call_id)
+        if pending.result is None and slot is not None and slot.result is not None:
+            pending.result = _message_of(slot, slot.result)
+            pending.state = "done"
+            _end_event(run, slot, slot.result)
+        if pending.result is None:
+            pending.result = unfinished_result(
+                pending.call_id, names.get(pending.call_id), pending, why
+            )
+            if slot is not None and slot.begun:
+                slot.begun = False
+                ctx.events.emit("tool.cancelled", ctx.origin, _span(run, slot))
+            pending.state = "done"
+    close_turn(run)
+
+
+def _still_waits(pending: PendingCall) -> bool:
+    interrupt = pending.interrupt
+    return interrupt is not None and interrupt.id not in pending.answers
+
+
+async def _admit(run: LoopRun, slot: CallSlot) -> None:
+    """Find and check what the call needs; where something is wrong it gets its result at once."""
+    ctx, hooks, call, block = run.ctx, run.spec.middleware, slot.call, slot.block
+    if ctx.cancellation.cancelled:
+        ctx.cancellation.raise_if_cancelled()
+    slot.tool = call.tool = run.tools.find(call.name)
+    if hooks.before_tool:
+        call.arguments = dict(call.arguments)
+        await run_hooks(hooks.before_tool, "before_tool", ctx, call)
+        slot.tool = call.tool = run.tools.find(call.name)
+    if slot.tool is None:
+        _unknown(run, slot)
+        if slot.tool is None:
+            return
+    if block.invalid is not None and call.arguments == block.arguments:
+        reason = block.invalid.reason
+        _invalid_event(run, slot, block.invalid.raw, reason, "tool_error")
+        slot.result = ToolResult.error(
+            f"The call of `{slot.tool.name}` was not executed: {reason}. "
+            "Call it again with a JSON object of its arguments."
+        )
+        return
+    _bind(run, slot, slot.tool)
+    slot.deadline = run.policy.tool_timeout_settings.resolve(slot.tool.timeout)
+
+
+def _unknown(run: LoopRun, slot: CallSlot) -> None:
+    policy, call = run.policy.unknown_tool, slot.call
+    names = ", ".join(f"`{name}`" for name in run.tools.names) or "none"
+    message = f"There is no tool `{call.name}`. The tools are: {names}."
+    payload: dict[str, Any] = {"call_id": call.id, "requested_name": call.name}
+    if run.policy.capture.tool_io:
+        payload["arguments"] = call.arguments
+    if policy.action == "rewrite" and policy.tool_name is not None:
+        slot.tool = call.tool = run.tools.find(policy.tool_name)
+    if slot.tool is not None:
+        payload["recovery"] = f"rewrite:{slot.tool.name}"
+        call.name = slot.tool.name
+    else:
+        payload["recovery"] = "fail" if policy.action == "fail" else "tool_error"
+    run.ctx.events.emit("tool.unknown", run.ctx.origin, payload)
+    if slot.tool is not None:
+        return
+    if policy.action == "fail":
+        raise ToolNotFoundError(
+            f"the model called the tool `{call.name}`, which does not exist; there are {names}",
+            name=call.name,
+            available=run.tools.names,
+        )
+    sent = "" if not call.arguments else f" It was called with {dump_json(call.arguments)}."
+    slot.result = ToolResult.error(message + sent)
+
+
+def _bind(run: LoopRun, slot: CallSlot, tool: Any) -> None:
+    policy, call = run.policy, slot.call
+    try:
+        slot.bound = tool.validate(call.arguments)
+    except ToolArgumentsError as error:
+        if policy.invalid_args == "normalize_then_return_tool_error":
+            repaired = normalize_arguments(call.arguments, tool)
+            if repaired is not None:
+                try:
+                    slot.bound = tool.validate(repaired)
+                except ToolArgumentsError:
+                    slot.bound = None
+        if slot.bound is None:
+            recovery = "fail" if policy.invalid_args == "fail" else "tool_error"
+            _invalid_event(run, slot, call.arguments, "; ".join(error.errors), recovery)
+            if policy.invalid_args == "fail":
+                raise
+            slot.result = ToolResult.error(error.message)
+            return
+        _invalid_event(run, slot, call.arguments, "; ".join(error.errors), "normalized")
+    if slot.bound.dropped:
+        run.ctx.emit(
+            "tool.injected_dropped",
+            call_id=call.id,
+            tool_name=tool.name,
+            names=slot.bound.dropped,
+        )
+
+
+def _invalid_event(
+    run: LoopRun, slot: CallSlot, arguments: JsonValue, error: str, recovery: str
+) -> None:
+    payload: dict[str, Any] = {
+        "call_id": slot.call.id,
+        "tool_name": slot.call.name,
+        "error": error,
+        "recovery": recovery,
+    }
+    if run.policy.capture.tool_io:
+        payload["arguments"] = arguments
+    run.ctx.events.emit("tool.invalid_args", run.ctx.origin, payload)
+
+
+def _groups(slots: list[CallSlot]) -> list[list[CallSlot]]:
+    """Split the calls so that a tool which asks to run alone does, in call order."""
+    if len(slots) == 1:
+        return [slots]
+    groups: list[list[CallSlot]] = []
+    shared = False
+    for slot in slots:
+        alone = slot.tool is not None and slot.tool.exclusive
+        if alone or not shared:
+            groups.append([])
+        groups[-1].append(slot)
+        shared = not alone
+    return groups
+
+
+async def _run_group(run: LoopRun, group: list[CallSlot]) -> None:
+    limit = run.limits.max_concurrency
+    together = limit is None or limit >= len(group)
+    if together:
+        # All begin at once: the order of these events is then the order of the calls on any loop.
+        for slot in group:
+            _begin(run, slot)
+    if len(group) == 1:
+        await _run_one(run, group[0])
+    else:
+        await run_together([partial(_run_one, run, slot) for slot in group], limit=limit)
+
+
+def _begin(run: LoopRun, slot: CallSlot) -> None:
+    ctx, call = run.ctx, slot.call
+    slot.begun = True
+    if slot.pending.interrupt is None:
+        run.snapshot.counters.tool_calls += 1
+    slot.pending.interrupt = None
+    slot.pending.state = "running"
+    slot.started = ctx.clock.monotonic()
+    slot.started_ms = ctx.events.emit(
+        "tool.started", ctx.origin, {"call_id": call.id, "tool_name": call.name}
+    )
+    if run.want_tools:
+        run.publish(ToolStarted, call.id, call.name, call.arguments)
+
+
+async def _run_one(run: LoopRun, slot: CallSlot) -> None:
+    """Run one call; whatever comes of it is put into the slot, only a cancellation passes."""
+    if not slot.begun:
+        _begin(run, slot)
+    call, tool, policy = slot.call, slot.tool, run.policy
+    assert tool is not None
+    context = ToolContext(
+        run.ctx,
+        call_id=call.id,
+        tool_name=tool.name,
+        answers=slot.pending.answers,
+        report=partial(_progress, run, slot),
+    )
+    hooks = run.spec.middleware.wrap_tool
+    try:
+        if hooks:
+            chain = around_tool(hooks, run.ctx, lambda changed: _call_tool(slot, changed, context))
+            slot.result = await chain(call)
+        else:
+            assert slot.bound is not None
+            slot.result = await tool.execute(slot.bound, context, timeout=slot.deadline)
+    except InterruptSignal as signal:
+        slot.pending.interrupt = InterruptRequest(
+            signal.interrupt_id, signal.payload, call_id=call.id, tool_name=tool.name
+        )
+        slot.pending.state = "waiting"
+    except ToolError as told:
+        slot.result = ToolResult.error(str(told) or f"`{tool.name}` failed")
+    except DeadlineExpired:
+        seconds = slot.deadline or 0.0
+        text = f"`{tool.name}` did not end within {seconds * 1000:.0f} ms and was stopped"
+        slot.result = ToolResult.error(text)
+        if policy.tool_timeouts == "fail":
+            slot.error = ToolTimeoutError(text, tool=tool.name, call_id=call.id, seconds=seconds)
+    except Exception as failure:  # noqa: BLE001 - one call never takes its siblings with it
+        slot.failure = failure
+        text = f"`{tool.name}` failed: {describe(failure)}"
+        slot.result = ToolResult.error(text)
+        if policy.tool_errors == "fail":
+            slot.error = ToolFailedError(text, tool=tool.name, call_id=call.id)
+            slot.error.__cause__ = failure
+    slot.ended = run.ctx.clock.monotonic()
+
+
+async def _call_tool(slot: CallSlot, call: ToolCall, context: ToolContext[Any]) -> ToolResult:
+    tool, bound = slot.tool, slot.bound
+    assert tool is not None
+    assert bound is not None
+    if call is not slot.call or call.arguments is not slot.call.arguments:
+        bound = tool.validate(call.arguments)
+    return await tool.execute(bound, context, timeout=slot.deadline)
+
+
+def describe(error: BaseException) -> str:
+    """Return the exception's type and message in one line, without its traceback."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _progress(run: LoopRun, slot: CallSlot, message: str) -> None:
+    # A thread that was abandoned at its deadline may still report; nobody is told.
+    if not slot.begun or slot.result is not None:
+        return
+    call = slot.call
+    hooks = run.spec.middleware.on_tool_delta
+    if hooks:
+        delta = ToolDelta(call.id, call.name, message)
+        for _, hook in hooks:
+            hook(run.ctx, delta)
+        message = delta.content
+    run.ctx.emit("tool.progress", call_id=call.id, tool_name=call.name, message=message)
+    if run.want_tools:
+        run.publish(ToolProgress, call.id, call.name, message)
+
+
+async def _fold(run: LoopRun) -> None:
+    """Take the results in call order: hooks, events, and what the model is told."""
+    ctx, hooks = run.ctx, run.spec.middleware.after_tool
+    first_error: Exception | None = None
+    for slot in run.slots:
+        pending = slot.pending
+        if pending.interrupt is not None and pending.state == "waiting":
+            slot.begun = False
+            ctx.emit(
+                "tool.interrupted",
+                call_id=slot.call.id,
+                tool_name=slot.call.name,
+                interrupt_id=pending.interrupt.id,
+            )
+            continue
+        result = slot.result
+        assert result is not None
+        if not slot.begun:
+            # A call that was answered in its tool's place goes through the same stages.
+            _begin(run, slot)
+        if hooks:
+            await run_hooks(hooks, "after_tool", ctx, slot.call, result)
+        pending.result = message = _message_of(slot, result)
+        pending.state = "done"
+        _end_event(run, slot, result)
+        if run.want_tools:
+            run.publish(ToolCompleted, slot.call.id, slot.call.name, message, result.summary)
+        first_error = first_error or slot.error
+    if first_error is not None:
+        raise first_error
+
+
+def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
+    return ToolMessage(
+        tool_call_id=slot.pending.call_id,
+        name=slot.call.name,
+        content=result.content,
+        is_error=result.is_error,
+        trusted_verbatim=result.trusted_verbatim,
+        artifact=result.value,
+    )
+
+
+def _span(run: LoopRun, slot: CallSlot) -> dict[str, Any]:
+    elapsed = ((slot.ended or run.ctx.clock.monotonic()) - slot.started) * 1000
+    return {
+        "call_id": slot.call.id,
+        "tool_name": slot.call.name,
+        "started_at_ms": slot.started_ms,
+        "duration_ms": round(elapsed, 3),
+    }
+
+
+def _end_event(run: LoopRun, slot: CallSlot, result: ToolResult) -> None:
+    if not slot.begun:
+        return
+    slot.begun = False
+    ctx, payload = run.ctx, _span(run, slot)
+    if slot.failure is not None:
+        payload["error"] = str(slot.failure)
+        payload["error_kind"] = type(slot.failure).__name__
+        ctx.events.emit("tool.failed", ctx.origin, payload)
+        return
+    text = result.joined_text()
+    payload["output_bytes"] = len(text) if text.isascii() else len(text.encode())
+    if result.is_error:
+        payload["error"] = text if run.policy.capture.tool_io else "the tool reported an error"
+    if run.policy.capture.tool_io:
+        payload["input"] = slot.call.arguments
+        payload["output"] = text
+    ctx.events.emit("tool.completed", ctx.origin, payload)

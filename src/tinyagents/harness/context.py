@@ -1,0 +1,191 @@
+"""Who a run is and what it carries: its identity as data, and the live container around it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from .cancel import CancellationToken
+from .clock import Clock, Sleep
+from .cost import CostTotals
+from .events import EventOrigin, EventSink
+from .ids import IdGenerator, RunId, ThreadId
+from .limits import RunLimits
+from .usage import UsageTotals
+
+__all__ = (
+    "Control",
+    "Interrupt",
+    "Jump",
+    "RunConfig",
+    "RunContext",
+    "StopWithFinal",
+)
+
+DataT = TypeVar("DataT")
+
+
+class RunConfig(BaseModel):
+    """Identity and policy of one run, as data that can be stored and sent."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: RunId = ""
+    """A new one is made when it is empty."""
+    parent_run_id: RunId | None = None
+    root_run_id: RunId = ""
+    """The run itself when it is empty."""
+    thread_id: ThreadId | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, JsonValue] = {}
+    configurable: Mapping[str, JsonValue] = {}
+    """Values that the application's own tools and hooks read."""
+    limits: RunLimits | None = None
+    """Lowers the harness's limits for this run; it never raises one."""
+    depth: Annotated[int, Field(ge=0)] = 0
+    """How many runs this one is inside of."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopWithFinal:
+    """End the run with this text as its answer."""
+
+    text: str
+    label: ClassVar[str] = "stop_with_final"
+    rank: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """End the run as interrupted; it can be resumed, in another process too."""
+
+    message: str
+    payload: JsonValue = None
+    """What whoever answers needs to know."""
+    label: ClassVar[str] = "interrupt"
+    rank: ClassVar[int] = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Go on at another place: ask the ``model`` again, or go to the ``end``."""
+
+    to: str
+    label: ClassVar[str] = "jump"
+    rank: ClassVar[int] = 0
+
+
+Control: TypeAlias = StopWithFinal | Interrupt | Jump
+"""What a hook can ask of the run; the strongest request of a turn wins."""
+
+
+class RunContext(Generic[DataT]):
+    """Everything that belongs to one run while it lives. Handed to hooks, models and tools.
+
+    A run inside another one gets a context of its own from :meth:`child`.
+    """
+
+    __slots__ = (
+        "cancellation",
+        "clock",
+        "config",
+        "control",
+        "cost",
+        "data",
+        "events",
+        "ids",
+        "limits",
+        "origin",
+        "parent",
+        "sleep",
+        "state",
+        "streaming",
+        "usage",
+    )
+
+    def __init__(
+        self,
+        config: RunConfig,
+        data: DataT,
+        *,
+        state: Any,
+        events: EventSink,
+        origin: EventOrigin,
+        limits: RunLimits,
+        clock: Clock,
+        ids: IdGenerator,
+        sleep: Sleep,
+        cancellation: CancellationToken,
+        streaming: bool = False,
+        parent: "RunContext[Any] | None" = None,
+        usage: UsageTotals | None = None,
+        cost: CostTotals = CostTotals.ZERO,
+    ) -> None:
+        self.config = config
+        self.data = data
+        """The application's dependencies for this run."""
+        self.state = state
+        """The application's own object, as it was passed in."""
+        self.events = events
+        self.origin = origin
+        self.limits = limits
+        self.clock = clock
+        self.ids = ids
+        self.sleep = sleep
+        self.cancellation = cancellation
+        self.streaming = streaming
+        self.parent = parent
+        self.usage = usage if usage is not None else UsageTotals()
+        """The tokens of the run so far, those of runs inside it too."""
+        self.cost = cost
+        """The cost of the run so far, that of runs inside it too."""
+        self.control: Control | None = None
+        """What was asked of the run and has not taken effect yet."""
+
+    @property
+    def run_id(self) -> RunId:
+        """The run's id."""
+        return self.origin.run_id
+
+    @property
+    def root_run_id(self) -> RunId:
+        """The id of the outermost run around this one."""
+        return self.origin.root_run_id
+
+    @property
+    def parent_run_id(self) -> RunId | None:
+        """The id of the run that started this one."""
+        return self.origin.parent_run_id
+
+    @property
+    def thread_id(self) -> ThreadId | None:
+        """The conversation that the run is part of."""
+        return self.origin.thread_id
+
+    @property
+    def depth(self) -> int:
+        """How many runs this one is inside of."""
+        return self.origin.depth
+
+    def emit(self, kind: str, **payload: Any) -> None:
+        """Record an event of this run; ``payload`` holds the fields of its kind."""
+        self.events.emit(kind, self.origin, payload)
+
+    def emit_custom(self, name: str, payload: JsonValue = None) -> None:
+        """Record an event of the application's own."""
+        self.events.emit("custom", self.origin, {"name": name, "payload": payload})
+
+    def request_control(self, control: Control) -> None:
+        """Ask the run to stop, interrupt or jump at its next boundary.
+
+        Of several requests the strongest wins: an interrupt over a stop over a jump; of equals
+        the first.
+        """
+        if self.control is None or control.rank > self.control.rank:
+            self.control = control
+
+    def take_control(self) -> Control | None:
+        """Return the pending request, if there is one, and forget it."""
+        control, self.control = self.control, None
+        return control

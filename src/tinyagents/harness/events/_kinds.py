@@ -1,0 +1,539 @@
+"""The kinds of event and what each carries."""
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from ..cost import CostTotals
+from ..usage import Usage
+
+
+class AgentEvent(BaseModel):
+    """What all events carry. ``kind`` is the dotted name, one for each class."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    kind: str
+    id: str
+    """``{root run id}-evt-{offset}``."""
+    offset: int
+    """The place in the sequence that a run shares with the runs inside it, from 0."""
+    time_ms: int
+    """Milliseconds since the epoch."""
+    run_id: str
+    root_run_id: str
+    parent_run_id: str | None = None
+    thread_id: str | None = None
+    component: str = "agent"
+    depth: int = 0
+    tags: tuple[str, ...] = ()
+    cause: str | None = None
+    schema_version: int = 1
+
+
+class RunStarted(AgentEvent):
+    """A run began, or went on after a pause or an interrupt."""
+
+    kind: Literal["run.started"] = "run.started"
+    resumed: bool = False
+
+
+class RunCompleted(AgentEvent):
+    """A run ended with an answer, or was stopped with what there was."""
+
+    kind: Literal["run.completed"] = "run.completed"
+    status: Literal["completed", "stopped"] = "completed"
+    reason: str | None = None
+
+
+class RunFailed(AgentEvent):
+    """A run ended by raising."""
+
+    kind: Literal["run.failed"] = "run.failed"
+    error: str
+    error_kind: str
+    reason: Literal["error", "cancelled", "timeout"] = "error"
+
+
+class RunPaused(AgentEvent):
+    """A run stopped where it can go on, because it was told to."""
+
+    kind: Literal["run.paused"] = "run.paused"
+    reason: str | None = None
+
+
+class RunInterrupted(AgentEvent):
+    """A run stopped because it needs answers to go on."""
+
+    kind: Literal["run.interrupted"] = "run.interrupted"
+    interrupts: tuple[str, ...] = ()
+    """The ids of what must be answered."""
+
+
+class ModelStarted(AgentEvent):
+    """A model is called; retries and fallbacks of the call are part of it."""
+
+    kind: Literal["model.started"] = "model.started"
+    call_id: str
+    model: str
+    """The registered name."""
+
+
+class ModelDelta(AgentEvent):
+    """A piece of an answer arrived. The text is there only when model payloads are captured."""
+
+    kind: Literal["model.delta"] = "model.delta"
+    call_id: str
+    characters: int = 0
+    text: str | None = None
+    reasoning: str | None = None
+    tool_call: dict[str, JsonValue] | None = None
+
+
+class ModelCompleted(AgentEvent):
+    """A model has answered."""
+
+    kind: Literal["model.completed"] = "model.completed"
+    call_id: str
+    model: str = ""
+    """The registered name of the model that answered."""
+    provider: str = ""
+    started_at_ms: int | None = None
+    duration_ms: float | None = None
+    finish_reason: str | None = None
+    response_id: str | None = None
+    attempts: int = 1
+    served_from_cache: bool = False
+    usage: Usage | None = None
+    input: JsonValue = None
+    output: JsonValue = None
+
+
+class ModelFailed(AgentEvent):
+    """A model call failed for good."""
+
+    kind: Literal["model.failed"] = "model.failed"
+    call_id: str
+    model: str
+    started_at_ms: int | None = None
+    duration_ms: float | None = None
+    attempts: int = 1
+    error: str
+    error_kind: str
+
+
+class ModelCancelled(AgentEvent):
+    """A model call was cancelled with its run."""
+
+    kind: Literal["model.cancelled"] = "model.cancelled"
+    call_id: str
+    model: str
+    started_at_ms: int | None = None
+    duration_ms: float | None = None
+
+
+class ModelOverrideSkipped(AgentEvent):
+    """The model that was asked for could not serve, and another one did."""
+
+    kind: Literal["model.override_skipped"] = "model.override_skipped"
+    requested: str
+    resolved: str
+    reason: str | None = None
+
+
+class FallbackSelected(AgentEvent):
+    """Another model takes over a call that failed."""
+
+    kind: Literal["model.fallback_selected"] = "model.fallback_selected"
+    call_id: str | None = None
+    from_model: str
+    to_model: str
+
+
+class FallbackSkipped(AgentEvent):
+    """A fallback model cannot serve the request."""
+
+    kind: Literal["model.fallback_skipped"] = "model.fallback_skipped"
+    model: str
+    reason: str | None = None
+
+
+class RetryScheduled(AgentEvent):
+    """A call is made again. Pieces of its answer that were shown are void."""
+
+    kind: Literal["retry.scheduled"] = "retry.scheduled"
+    call_id: str
+    attempt: int
+    """The attempt that failed, from 1."""
+    delay: float = 0.0
+    """Seconds until the next one."""
+    error: str | None = None
+    error_kind: str | None = None
+
+
+class RateLimitWaited(AgentEvent):
+    """A rate limiter held a call back."""
+
+    kind: Literal["rate_limit.waited"] = "rate_limit.waited"
+    waited_ms: float
+
+
+class CacheHit(AgentEvent):
+    """A stored response answers a call."""
+
+    kind: Literal["cache.hit"] = "cache.hit"
+    call_id: str
+    key: str
+
+
+class CacheMiss(AgentEvent):
+    """No stored response answers a call."""
+
+    kind: Literal["cache.miss"] = "cache.miss"
+    call_id: str
+    key: str
+
+
+class ToolsFiltered(AgentEvent):
+    """Tools were hidden from a call."""
+
+    kind: Literal["tool.filtered"] = "tool.filtered"
+    by: str
+    excluded: tuple[str, ...]
+    remaining: int
+
+
+class ToolStarted(AgentEvent):
+    """A tool call was admitted and begins."""
+
+    kind: Literal["tool.started"] = "tool.started"
+    call_id: str
+    tool_name: str
+
+
+class ToolCompleted(AgentEvent):
+    """A tool call has a result, which may be an error that the model is told."""
+
+    kind: Literal["tool.completed"] = "tool.completed"
+    call_id: str
+    tool_name: str
+    started_at_ms: int | None = None
+    duration_ms: float | None = None
+    output_bytes: int | None = None
+    error: str | None = None
+    input: JsonValue = None
+    output: JsonValue = None
+
+
+class ToolFailed(AgentEvent):
+    """A tool raised an unexpected exception, whether the model is told or the run fails."""
+
+    kind: Literal["tool.failed"] = "tool.failed"
+    call_id: str
+    tool_name: str
+    started_at_ms: int | None = None
+    duration_ms: float | None = None
+    error: str
+    error_kind: str = ""
+
+
+class ToolCancelled(AgentEvent):
+    """A tool call was cancelled with its run."""
+
+    kind: Literal["tool.cancelled"] = "tool.cancelled"
+    call_id: str
+    tool_name: str
+    started_at_ms: int | None = None
+    duration_ms: float | None = None
+
+
+class ToolInterrupted(AgentEvent):
+    """A tool call waits for an answer from outside."""
+
+    kind: Literal["tool.interrupted"] = "tool.interrupted"
+    call_id: str
+    tool_name: str
+    interrupt_id: str
+
+
+class ToolProgress(AgentEvent):
+    """A running tool reports."""
+
+    kind: Literal["tool.progress"] = "tool.progress"
+    call_id: str
+    tool_name: str | None = None
+    message: str
+
+
+class UnknownToolCall(AgentEvent):
+    """The model called a tool that does not exist."""
+
+    kind: Literal["tool.unknown"] = "tool.unknown"
+    call_id: str
+    requested_name: str
+    arguments: JsonValue = None
+    """Only when tool payloads are captured."""
+    recovery: str
+
+
+class InvalidToolArgs(AgentEvent):
+    """The arguments of a call do not fit, or are not JSON."""
+
+    kind: Literal["tool.invalid_args"] = "tool.invalid_args"
+    call_id: str
+    tool_name: str
+    arguments: JsonValue = None
+    """Only when tool payloads are captured."""
+    error: str
+    recovery: str
+
+
+class InjectedArgsDropped(AgentEvent):
+    """The model supplied values for parameters that only the application may fill."""
+
+    kind: Literal["tool.injected_dropped"] = "tool.injected_dropped"
+    call_id: str
+    tool_name: str
+    names: tuple[str, ...]
+
+
+class ControlApplied(AgentEvent):
+    """A request to stop, interrupt, pause or jump took effect."""
+
+    kind: Literal["control.applied"] = "control.applied"
+    control: str
+    detail: str | None = None
+
+
+class Steered(AgentEvent):
+    """A steering command was accepted or refused."""
+
+    kind: Literal["agent.steered"] = "agent.steered"
+    command_kind: str
+    accepted: bool
+
+
+class SubAgentStarted(AgentEvent):
+    """A sub-agent begins."""
+
+    kind: Literal["subagent.started"] = "subagent.started"
+    name: str
+
+
+class SubAgentCompleted(AgentEvent):
+    """A sub-agent has ended."""
+
+    kind: Literal["subagent.completed"] = "subagent.completed"
+    name: str
+
+
+class SubAgentFailed(AgentEvent):
+    """A sub-agent failed."""
+
+    kind: Literal["subagent.failed"] = "subagent.failed"
+    name: str
+    error: str
+
+
+class SubAgentReused(AgentEvent):
+    """A sub-agent session takes another turn."""
+
+    kind: Literal["subagent.reused"] = "subagent.reused"
+    name: str
+    turn: int
+
+
+class MiddlewareStarted(AgentEvent):
+    """A hook begins."""
+
+    kind: Literal["middleware.started"] = "middleware.started"
+    name: str
+    hook: str = ""
+
+
+class MiddlewareCompleted(AgentEvent):
+    """A hook has ended."""
+
+    kind: Literal["middleware.completed"] = "middleware.completed"
+    name: str
+    hook: str = ""
+
+
+class MiddlewareFailed(AgentEvent):
+    """A hook raised."""
+
+    kind: Literal["middleware.failed"] = "middleware.failed"
+    name: str
+    hook: str = ""
+    error: str
+
+
+class Compressed(AgentEvent):
+    """The context was made smaller."""
+
+    kind: Literal["context.compressed"] = "context.compressed"
+    from_tokens: int
+    to_tokens: int
+
+
+class UsageRecorded(AgentEvent):
+    """Tokens were spent: once for each call of a provider."""
+
+    kind: Literal["usage.recorded"] = "usage.recorded"
+    call_id: str | None = None
+    model: str | None = None
+    usage: Usage
+
+
+class CostRecorded(AgentEvent):
+    """Money was spent."""
+
+    kind: Literal["cost.recorded"] = "cost.recorded"
+    call_id: str | None = None
+    model: str | None = None
+    cost: CostTotals
+
+
+class BudgetReserved(AgentEvent):
+    """Room in a budget was set aside for a call."""
+
+    kind: Literal["budget.reserved"] = "budget.reserved"
+    estimated_input_tokens: int
+
+
+class BudgetReconciled(AgentEvent):
+    """A reservation was replaced by what was really used."""
+
+    kind: Literal["budget.reconciled"] = "budget.reconciled"
+    estimated_input_tokens: int
+    actual_input_tokens: int
+
+
+class BudgetWarning(AgentEvent):
+    """A budget is nearly used up."""
+
+    kind: Literal["budget.warning"] = "budget.warning"
+    reason: str
+
+
+class BudgetExceeded(AgentEvent):
+    """A budget is used up."""
+
+    kind: Literal["budget.exceeded"] = "budget.exceeded"
+    reason: str
+    blocked: bool
+
+
+class LimitReached(AgentEvent):
+    """A limit of the run is used up."""
+
+    kind: Literal["limit.reached"] = "limit.reached"
+    limit_kind: Literal["model_calls", "tool_calls", "wall_clock"]
+    maximum: float
+
+
+class WorkspacePrepared(AgentEvent):
+    """A workspace is ready."""
+
+    kind: Literal["workspace.prepared"] = "workspace.prepared"
+    policy_id: str
+    root: str
+
+
+class WorkspaceViolation(AgentEvent):
+    """A path outside the workspace was refused."""
+
+    kind: Literal["workspace.violation"] = "workspace.violation"
+    path: str
+
+
+class WorkspaceCleanup(AgentEvent):
+    """A workspace was cleaned up."""
+
+    kind: Literal["workspace.cleanup"] = "workspace.cleanup"
+    policy_id: str
+    error: str | None = None
+
+
+class StateUpdated(AgentEvent):
+    """The application's state changed."""
+
+    kind: Literal["state.update"] = "state.update"
+
+
+class RouteSelected(AgentEvent):
+    """A route was taken."""
+
+    kind: Literal["route.selected"] = "route.selected"
+    route: str
+
+
+class MemoryLoaded(AgentEvent):
+    """A thread's history was loaded."""
+
+    kind: Literal["memory.loaded"] = "memory.loaded"
+
+
+class MemorySaved(AgentEvent):
+    """A thread's history was saved."""
+
+    kind: Literal["memory.saved"] = "memory.saved"
+
+
+class StreamClosed(AgentEvent):
+    """The consumer of a stream left before its end."""
+
+    kind: Literal["stream.closed"] = "stream.closed"
+
+
+class MessagesRepaired(AgentEvent):
+    """A history arrived with calls and results that did not pair up, and was mended."""
+
+    kind: Literal["messages.repaired"] = "messages.repaired"
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+
+
+class Custom(AgentEvent):
+    """Something of the application's own."""
+
+    kind: Literal["custom"] = "custom"
+    name: str
+    payload: JsonValue = None
+
+
+_CLASSES: dict[str, type[AgentEvent]] = {
+    cls.model_fields["kind"].default: cls for cls in AgentEvent.__subclasses__()
+}
+
+
+def event_class(kind: str) -> type[AgentEvent]:
+    """Return the class of a kind.
+
+    Raises:
+        LookupError: There is no such kind.
+    """
+    try:
+        return _CLASSES[kind]
+    except KeyError:
+        raise LookupError(f"there is no event kind `{kind}`") from None
+
+
+def event_kinds() -> tuple[str, ...]:
+    """Return the dotted names of all kinds, in the order of their definition."""
+    return tuple(_CLASSES)
+
+
+def load_event(data: str | bytes | dict[str, Any]) -> AgentEvent:
+    """Decode an event from JSON text or its decoded form.
+
+    Raises:
+        LookupError: Its kind is not known.
+        pydantic.ValidationError: It does not fit its kind.
+    """
+    from ..text import parse_json
+
+    record = parse_json(data) if isinstance(data, str | bytes) else data
+    kind = record.get("kind") if isinstance(record, dict) else None
+    return event_class(str(kind)).model_validate(record)

@@ -1,0 +1,204 @@
+"""Where a run's events go: kept in order, shown to listeners, built only when somebody looks."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
+
+from ..clock import Clock
+
+if TYPE_CHECKING:
+    from ._kinds import AgentEvent
+
+_log = logging.getLogger("tinyagents.events")
+
+
+class EventListener(Protocol):
+    """Sees every event of a run, in order, in the task that emits it. Keep it quick.
+
+    What it raises is logged and goes no further.
+    """
+
+    def on_event(self, event: "AgentEvent", /) -> None:
+        """Take one event."""
+        ...
+
+
+ListenerLike: TypeAlias = "EventListener | Callable[[AgentEvent], None]"
+"""A listener, or a function that serves as one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class EventOrigin:
+    """What all events and chunks of one run have in common. Never changed once it is made."""
+
+    run_id: str
+    root_run_id: str
+    parent_run_id: str | None = None
+    thread_id: str | None = None
+    component: str = "agent"
+    depth: int = 0
+    tags: tuple[str, ...] = ()
+    cause: str | None = None
+    """The id of the event that led to this run, as a tool call does for a sub-agent."""
+
+
+_Record: TypeAlias = tuple[int, int, str, EventOrigin, dict[str, Any]]
+
+
+class EventSink:
+    """Numbers, keeps and hands on the events of a run and of the runs inside it.
+
+    An event is kept as the bare facts and becomes an object when it is read, or at once while there
+    are listeners. ``model.delta`` events go to listeners only and are not kept.
+    """
+
+    __slots__ = (
+        "_built",
+        "_clock",
+        "_delivering",
+        "_id",
+        "_listeners",
+        "_next",
+        "_queue",
+        "_records",
+    )
+
+    def __init__(
+        self,
+        run_id: str,
+        clock: Clock,
+        listeners: Sequence[ListenerLike] = (),
+        *,
+        next_offset: int = 0,
+    ) -> None:
+        self._id = run_id
+        self._clock = clock
+        self._listeners: list[tuple[ListenerLike, Callable[[AgentEvent], None]]] = []
+        self._records: list[_Record] = []
+        self._built: list[AgentEvent] = []
+        self._queue: deque[AgentEvent] = deque()
+        self._delivering = False
+        self._next = next_offset
+        for listener in listeners:
+            self.add(listener)
+
+    @property
+    def listened(self) -> bool:
+        """Whether anybody sees the events as they happen."""
+        return bool(self._listeners)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next event will have."""
+        return self._next
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def add(self, listener: ListenerLike) -> None:
+        """Show the listener every event from now on."""
+        call: Any = getattr(listener, "on_event", listener)
+        self._listeners.append((listener, call))
+
+    def remove(self, listener: ListenerLike) -> bool:
+        """Stop showing events to the listener; tell whether it was one."""
+        for position, (known, _) in enumerate(self._listeners):
+            if known is listener:
+                del self._listeners[position]
+                return True
+        return False
+
+    def emit(self, kind: str, origin: EventOrigin, payload: dict[str, Any]) -> int:
+        """Record one event and return its time in milliseconds since the epoch.
+
+        ``payload`` holds the fields of its kind and is not copied.
+        """
+        offset = self._next
+        now = self._clock.now_ms()
+        record = (offset, now, kind, origin, payload)
+        self._next = offset + 1
+        self._records.append(record)
+        if self._listeners:
+            self._deliver(self._build(record))
+        return now
+
+    def emit_transient(self, kind: str, origin: EventOrigin, payload: dict[str, Any]) -> None:
+        """Show an event to the listeners without keeping it; call it only while ``listened``."""
+        record = (self._next, self._clock.now_ms(), kind, origin, payload)
+        self._next += 1
+        self._deliver(self._build(record))
+
+    def events(self) -> "list[AgentEvent]":
+        """Return the events that were kept, in order."""
+        for record in self._records[len(self._built) :]:
+            self._built.append(self._build(record))
+        return list(self._built)
+
+    def _build(self, record: _Record) -> "AgentEvent":
+        from ._kinds import event_class
+
+        offset, time_ms, kind, origin, payload = record
+        return event_class(kind)(
+            id=f"{self._id}-evt-{offset}",
+            offset=offset,
+            time_ms=time_ms,
+            run_id=origin.run_id,
+            root_run_id=origin.root_run_id,
+            parent_run_id=origin.parent_run_id,
+            thread_id=origin.thread_id,
+            component=origin.component,
+            depth=origin.depth,
+            tags=origin.tags,
+            cause=origin.cause,
+            **payload,
+        )
+
+    def _deliver(self, event: "AgentEvent") -> None:
+        # A listener may cause further events; they wait their turn, so that all see one order.
+        self._queue.append(event)
+        if self._delivering:
+            return
+        self._delivering = True
+        try:
+            while self._queue:
+                current = self._queue.popleft()
+                for _, call in tuple(self._listeners):
+                    try:
+                        call(current)
+                    except Exception:  # noqa: BLE001 - a listener never breaks a run
+                        _log.exception("an event listener failed on `%s`", current.kind)
+        finally:
+            self._delivering = False
+
+
+class EventLog(Sequence["AgentEvent"]):
+    """The events of a finished run, built when they are first read."""
+
+    __slots__ = ("_events", "_sink")
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+        self._events: list[AgentEvent] | None = None
+
+    def _read(self) -> "list[AgentEvent]":
+        if self._events is None or len(self._events) != len(self._sink):
+            self._events = self._sink.events()
+        return self._events
+
+    @overload
+    def __getitem__(self, index: int) -> "AgentEvent": ...
+    @overload
+    def __getitem__(self, index: slice) -> "Sequence[AgentEvent]": ...
+    def __getitem__(self, index: int | slice) -> "AgentEvent | Sequence[AgentEvent]":
+        return self._read()[index]
+
+    def __iter__(self) -> "Iterator[AgentEvent]":
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._sink)
+
+    def __repr__(self) -> str:
+        return f"EventLog({[event.kind for event in self._read()]})"

@@ -1,0 +1,58 @@
+"""Typed messages: what is said to a model, what it answers, and what tools return.
+
+A message is a role and an ordered list of blocks. The order means something and survives every
+round trip; a fact stands in one place only (an assistant's tool calls are its ``tool_call``
+blocks). Messages and blocks are frozen pydantic models that check and clean what they are given.
+"""
+
+from ._blocks import (
+    AudioBlock,
+    Block,
+    CitationBlock,
+    FileBlock,
+    ImageBlock,
+    InvalidArguments,
+    JsonBlock,
+    ProviderExtensionBlock,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from ._messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+    dump_messages,
+    load_messages,
+)
+from ._repair import Repair, repair_messages, unanswered_calls
+
+__all__ = (
+    "AssistantMessage",
+    "AudioBlock",
+    "Block",
+    "CitationBlock",
+    "FileBlock",
+    "ImageBlock",
+    "InvalidArguments",
+    "JsonBlock",
+    "Message",
+    "ProviderExtensionBlock",
+    "ReasoningBlock",
+    "RefusalBlock",
+    "Repair",
+    "SystemMessage",
+    "TextBlock",
+    "ToolCallBlock",
+    "ToolMessage",
+    "ToolResultBlock",
+    "UserMessage",
+    "dump_messages",
+    "load_messages",
+    "repair_messages",
+    "unanswered_calls",
+)

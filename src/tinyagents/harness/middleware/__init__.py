@@ -1,0 +1,42 @@
+"""Middleware: hooks around the agent, each model call and each tool call."""
+
+from ._base import Middleware, ModelDelta, ModelHandler, ToolCall, ToolDelta, ToolHandler
+from ._decorators import (
+    after_agent,
+    after_model,
+    after_tool,
+    before_agent,
+    before_model,
+    before_tool,
+    on_error,
+    on_model_delta,
+    on_tool_delta,
+    wrap_model,
+    wrap_tool,
+)
+from ._stack import MiddlewareStack, around_model, around_tool, run_error_hooks, run_hooks
+
+__all__ = (
+    "Middleware",
+    "MiddlewareStack",
+    "ModelDelta",
+    "ModelHandler",
+    "ToolCall",
+    "ToolDelta",
+    "ToolHandler",
+    "after_agent",
+    "after_model",
+    "after_tool",
+    "around_model",
+    "around_tool",
+    "before_agent",
+    "before_model",
+    "before_tool",
+    "on_error",
+    "on_model_delta",
+    "on_tool_delta",
+    "run_error_hooks",
+    "run_hooks",
+    "wrap_model",
+    "wrap_tool",
+)

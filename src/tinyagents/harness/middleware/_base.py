@@ -1,0 +1,102 @@
+"""The base class of middleware and what its hooks are given."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from pydantic import JsonValue
+
+from ..context import RunContext
+from ..model import MessageDelta, ModelRequest, ModelResponse, ToolCallDelta
+from ..tool import Tool, ToolResult
+
+if TYPE_CHECKING:
+    from ..agent_loop import AgentRun
+
+DataT = TypeVar("DataT")
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A tool call on its way to the tool. Hooks may change its name and arguments."""
+
+    id: str
+    name: str
+    arguments: dict[str, JsonValue]
+    tool: Tool | None = None
+    """The tool that will run; ``None`` while no tool of the name is known."""
+
+
+@dataclass(slots=True)
+class ToolDelta:
+    """What a running tool reports."""
+
+    call_id: str
+    tool_name: str
+    content: str
+
+
+ModelDelta: TypeAlias = MessageDelta | ToolCallDelta
+ModelHandler: TypeAlias = Callable[[ModelRequest], Awaitable[ModelResponse]]
+ToolHandler: TypeAlias = Callable[[ToolCall], Awaitable[ToolResult]]
+
+
+class Middleware(Generic[DataT]):
+    """Looks at a run and changes it at fixed places. Override the hooks that you need.
+
+    ``before_*`` and delta hooks run in the order of registration, ``after_*`` hooks in reverse,
+    and wraps nest with the first registered outermost. Hooks change what they are given in place.
+    One that is not overridden costs nothing. What a hook raises ends the run.
+
+    A middleware is shared by the runs of its harness: what belongs to a run goes into the context.
+    """
+
+    @property
+    def name(self) -> str:
+        """How events and errors call it."""
+        return type(self).__name__
+
+    async def before_agent(self, ctx: RunContext[DataT]) -> None:
+        """Called once, before the first model call."""
+
+    async def after_agent(self, ctx: RunContext[DataT], run: "AgentRun[Any, Any]") -> None:
+        """Called once, when the run ends without an error."""
+
+    async def before_model(self, ctx: RunContext[DataT], request: ModelRequest) -> None:
+        """Called before each model call; a change of the request is sent and is not kept."""
+
+    async def on_model_delta(self, ctx: RunContext[DataT], delta: ModelDelta) -> None:
+        """Called for each piece of a streamed answer; a change is shown, but the answer keeps."""
+
+    async def after_model(self, ctx: RunContext[DataT], response: ModelResponse) -> None:
+        """Called with each answer before the run uses it."""
+
+    async def before_tool(self, ctx: RunContext[DataT], call: ToolCall) -> None:
+        """Called for each tool call before it is checked, in call order."""
+
+    def on_tool_delta(self, ctx: RunContext[DataT], delta: ToolDelta) -> None:
+        """Called for each report of a running tool, from inside it: not a coroutine."""
+
+    async def after_tool(self, ctx: RunContext[DataT], call: ToolCall, result: ToolResult) -> None:
+        """Called with each result, in call order, when the calls of the turn have ended."""
+
+    async def before_steering(self, ctx: RunContext[DataT], command: object) -> None:
+        """Called with each steering command before it is applied."""
+
+    async def after_steering(self, ctx: RunContext[DataT], command: object) -> None:
+        """Called with each steering command after it was applied."""
+
+    async def on_error(self, ctx: RunContext[DataT], error: BaseException) -> None:
+        """Called once when the run fails; what it raises itself is logged and ignored."""
+
+    async def wrap_model(
+        self, ctx: RunContext[DataT], request: ModelRequest, call_next: ModelHandler
+    ) -> ModelResponse:
+        """Stand around the model call: call ``call_next`` never, once or several times."""
+        return await call_next(request)
+
+    async def wrap_tool(
+        self, ctx: RunContext[DataT], call: ToolCall, call_next: ToolHandler
+    ) -> ToolResult:
+        """Stand around the tool itself: call ``call_next`` never, once or several times."""
+        return await call_next(call)

@@ -1,0 +1,446 @@
+"""From what a provider sends when it fails to the error that a caller can act on.
+
+Pure functions: no I/O, and no clock but the one that is passed in. The order in which a failure is
+judged: a prompt that is too long, blocked content, then the HTTP status, and only without a status
+the provider's code and words.
+"""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from ..errors import (
+    AuthenticationError,
+    BadRequestError,
+    ConfigurationError,
+    ContentFilterError,
+    ContextOverflowError,
+    MalformedResponseError,
+    ModelError,
+    NetworkError,
+    ProviderTimeoutError,
+    RateLimitError,
+    ServerError,
+    TinyAgentsError,
+)
+from ..text import clean_text, parse_json
+from ._json import as_integer, as_list, as_object, as_text
+
+_LONGEST_MESSAGE = 2_000
+"""Characters of a provider's own words that an error repeats; ``raw`` holds them all."""
+
+_REDACTED = "[redacted]"
+
+_REQUEST_ID_HEADERS = (
+    "x-request-id",
+    "request-id",
+    "x-groq-request-id",
+    "apim-request-id",
+    "x-ms-request-id",
+    "x-amzn-requestid",
+    "x-goog-request-id",
+    "x-litellm-call-id",
+    "cf-ray",
+)
+
+# Statuses with which a provider says that the prompt was too long, and what it then says.
+_OVERFLOW_STATUSES = frozenset({None, 400, 413, 422, 500})
+_OVERFLOW_CODES = frozenset(
+    {
+        "context_length_exceeded",
+        "context_overflow",
+        "exceed_context_size_error",
+        "string_above_max_length",
+    }
+)
+_OVERFLOW_WORDS = (
+    "context length",
+    "context window",
+    "maximum context",
+    "context size",
+    "too many tokens",
+    "reduce the length of the messages",
+    "prompt is too long",
+    "exceeds the maximum",
+)
+# "max_tokens exceeds the maximum" speaks of the answer, not of the prompt.
+_ANSWER_LENGTH = re.compile(r"max_(?:completion_|output_|new_)?tokens\W+[\w\s]{0,40}?exceeds")
+
+_FILTER_CODES = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "contentfilter",
+        "moderation_blocked",
+        "responsibleaipolicyviolation",
+    }
+)
+_FILTER_WORDS = ("content management policy", "content policy", "flagged by moderation")
+
+_QUOTA_WORDS = (
+    "plan does not include",
+    "doesn't include",
+    "not include",
+    "insufficient balance",
+    "insufficient_balance",
+    "insufficient quota",
+    "insufficient_quota",
+    "exceeded your current quota",
+    "quota exhausted",
+    "out of credits",
+    "insufficient credits",
+    "no available package",
+    "package not active",
+    "purchase package",
+    "model not available for your plan",
+)
+# Zhipu's codes for an account without balance, as whole numbers only.
+_QUOTA_NUMBERS = re.compile(r"(?<!\d)(?:1113|1311)(?!\d)")
+
+_RATE_WORDS = re.compile(r"rate.?limit|too many requests|tokens per minute|requests per minute")
+_OUTAGE_WORDS = re.compile(
+    r"overloaded|unavailable|bad gateway|gateway time|server.?error|internal error|disconnected"
+    r"|over capacity|try again later|upstream"
+)
+_AUTH_WORDS = re.compile(r"authenticat|unauthori[sz]ed|invalid.{0,8}api.?key|permission|forbidden")
+_REFUSED_WORDS = re.compile(
+    r"invalid.?request|bad.?request|tool_use_failed"
+    r"|model.{0,80}(?:not found|unknown|unsupported|does not exist|invalid)"
+)
+_TIMEOUT_WORDS = re.compile(r"timed? ?out|timeout|deadline exceeded")
+
+# A status in running text counts only where one is announced: "500 tokens" is none.
+_STATUS_IN_TEXT = re.compile(r"(?:\A|\(|http |status[: ] ?)([45]\d\d)(?!\d)", re.IGNORECASE)
+_WAIT_IN_TEXT = re.compile(
+    r"(?:try again|retry) in (\d+(?:\.\d+)?) ?(ms|s|seconds|m)\b", re.IGNORECASE
+)
+_HTML_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<[^>]+>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What a provider's account of a failure says."""
+
+    message: str
+    code: str | None
+    status: int | None
+    retry_after: float | None
+    quoted: str
+    """Everything that a judgement may rest on, in lower case."""
+
+
+def error_from_response(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    provider: str,
+    model: str,
+    secrets: Sequence[str] = (),
+    now: float | None = None,
+) -> ModelError:
+    """Return the error that a failed HTTP answer stands for.
+
+    Args:
+        status: The HTTP status.
+        headers: The answer's headers; looked up in lower case.
+        body: The body as it came, or its beginning.
+        provider: The provider's name.
+        model: The model that was asked.
+        secrets: Texts that must not appear in the error, should the answer repeat them.
+        now: Seconds since the epoch, for a ``Retry-After`` that is a date.
+    """
+    for secret in secrets:
+        body = body.replace(secret.encode(), _REDACTED.encode())
+    text = body.decode("utf-8", "replace")
+    try:
+        payload: Any = parse_json(body)
+    except ValueError:
+        payload = clean_text(text)
+    return _judged(
+        _facts(payload, status),
+        status=status,
+        retry_after=retry_after(headers, now=now),
+        request_id=request_id(headers),
+        provider=provider,
+        model=model,
+        raw=payload,
+    )
+
+
+def error_from_payload(
+    payload: Any,
+    *,
+    provider: str,
+    model: str,
+    request_id: str | None = None,
+    secrets: Sequence[str] = (),
+) -> ModelError:
+    """Return the error that a payload inside an answer of status 200 stands for.
+
+    The payload is the whole document, with its ``error``. Its status is the one that it names; with
+    none the provider's code and words decide, and what nothing is known of may be tried again.
+    """
+    if secrets:
+        payload = _redacted(payload, secrets)
+    facts = _facts(payload, None)
+    return _judged(
+        facts,
+        status=facts.status,
+        retry_after=None,
+        request_id=request_id,
+        provider=provider,
+        model=model,
+        raw=payload,
+    )
+
+
+def error_from_exception(
+    exc: Exception, *, provider: str, model: str, doing: str = "the request"
+) -> TinyAgentsError | None:
+    """Return the error that an exception of httpx or httpx2 stands for; ``None`` for a stranger.
+
+    Both packages use the same class names, so those decide and neither has to be imported. What an
+    HTTP library lets through from below it (sockets, TLS) counts as a broken connection.
+    """
+    names = {cls.__name__ for cls in type(exc).__mro__}
+    if "TimeoutException" in names:
+        what = {
+            "ConnectTimeout": "no connection was made in time",
+            "PoolTimeout": "no connection of the pool became free in time",
+            "WriteTimeout": "the request could not be sent in time",
+        }.get(type(exc).__name__, f"the provider fell silent during {doing}")
+        return ProviderTimeoutError(what, provider=provider, model=model)
+    if names & {"InvalidURL", "UnsupportedProtocol", "LocalProtocolError"}:
+        # Their texts quote headers, which hold the key.
+        return ConfigurationError(
+            f"the request to {provider} cannot be sent ({type(exc).__name__}): "
+            "check the base URL and the headers"
+        )
+    if "DecodingError" in names:
+        return MalformedResponseError(
+            f"the body of the answer cannot be decoded: {exc}", provider=provider, model=model
+        )
+    if names & {"TransportError", "OSError", "EndOfStream"} or (
+        names & {"ClosedResourceError", "BrokenResourceError"}
+    ):
+        told = f": {exc}" if str(exc) else ""
+        return NetworkError(
+            f"the connection failed during {doing} ({type(exc).__name__}{told})",
+            provider=provider,
+            model=model,
+        )
+    return None
+
+
+def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
+    """Return the seconds that an answer asks to wait; ``None`` when it does not say.
+
+    ``Retry-After`` is seconds, whole or not, or an HTTP date (RFC 9110, 10.2.3), of which a past
+    one means 0. ``retry-after-ms`` is finer and wins, except that its 0 says nothing.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    if value is None:
+        return milliseconds
+    seconds = _number(value)
+    if seconds is not None:
+        return seconds
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, date.timestamp() - (time.time() if now is None else now))
+
+
+def request_id(headers: Mapping[str, str]) -> str | None:
+    """Return the provider's id of a request, from whichever header it uses."""
+    return next((headers[name] for name in _REQUEST_ID_HEADERS if headers.get(name)), None)
+
+
+def _judged(
+    facts: _Facts,
+    *,
+    status: int | None,
+    retry_after: float | None,
+    request_id: str | None,
+    provider: str,
+    model: str,
+    raw: Any,
+) -> ModelError:
+    cls, retryable = _class_of(facts, status)
+    code = facts.code
+    if cls is ContextOverflowError and (code is None or code.isdecimal()):
+        code = "context_overflow"
+    return cls(
+        facts.message,
+        provider=provider,
+        model=model,
+        status=status,
+        code=code,
+        request_id=request_id,
+        retry_after=facts.retry_after if retry_after is None else retry_after,
+        retryable=retryable,
+        raw=raw,
+    )
+
+
+def _class_of(facts: _Facts, status: int | None) -> tuple[type[ModelError], bool | None]:
+    """Return the class of a failure, and whether to retry where the class alone does not tell."""
+    words, code = facts.quoted, (facts.code or "").lower()
+    if status in _OVERFLOW_STATUSES and _is_overflow(words, code):
+        return ContextOverflowError, None
+    if code in _FILTER_CODES or any(phrase in words for phrase in _FILTER_WORDS):
+        return ContentFilterError, None
+    match status:
+        case None:
+            return _class_by_words(words, code)
+        case 402:
+            return RateLimitError, False
+        case 429:
+            return RateLimitError, not _is_quota(words)
+        case 401 | 403:
+            return AuthenticationError, None
+        case 408:
+            return ProviderTimeoutError, None
+        case 409 | 498:  # a conflict, and Groq's "capacity exceeded", are gone a moment later
+            return ServerError, None
+        case _ if status >= 500:
+            return ServerError, None
+        case _:
+            return BadRequestError, None
+
+
+def _class_by_words(words: str, code: str) -> tuple[type[ModelError], bool | None]:
+    if _is_quota(words):
+        return RateLimitError, False
+    if _RATE_WORDS.search(words) or code == "too_many_requests":
+        return RateLimitError, None
+    if _TIMEOUT_WORDS.search(words):
+        return ProviderTimeoutError, None
+    if _OUTAGE_WORDS.search(words):
+        return ServerError, None
+    if _AUTH_WORDS.search(words):
+        return AuthenticationError, None
+    if _REFUSED_WORDS.search(words):
+        return BadRequestError, None
+    return ServerError, None
+
+
+def _is_overflow(words: str, code: str) -> bool:
+    if code in _OVERFLOW_CODES:
+        return True
+    return any(phrase in words for phrase in _OVERFLOW_WORDS) and not _ANSWER_LENGTH.search(words)
+
+
+def _is_quota(words: str) -> bool:
+    return any(hint in words for hint in _QUOTA_WORDS) or bool(_QUOTA_NUMBERS.search(words))
+
+
+def _facts(payload: Any, status: int | None) -> _Facts:
+    # Google's surface wraps the document in a list.
+    while (wrapped := as_list(payload)) is not None and len(wrapped) == 1:
+        payload = wrapped[0]
+    document = as_object(payload) or {}
+    details = as_object(document.get("error")) or document
+    message = _message(payload, document, details)
+    code = _code(details)
+    named_status = status or _status(details, message)
+    delay = _delay(details, message)
+    quoted = " ".join(
+        str(value) for value in (message, code, details.get("type"), details.get("param")) if value
+    )
+    return _Facts(
+        message=message, code=code, status=named_status, retry_after=delay, quoted=quoted.lower()
+    )
+
+
+def _message(payload: Any, document: Mapping[str, Any], details: Mapping[str, Any]) -> str:
+    names = ("message", "error", "detail")
+    candidates: list[Any] = [details.get("message"), *(document.get(name) for name in names)]
+    text = next((said for candidate in candidates if (said := _spoken(candidate))), "")
+    if not text and isinstance(payload, str):
+        text = _plain(payload)
+    metadata = as_object(details.get("metadata")) or {}
+    if raw := as_text(metadata.get("raw")):
+        # OpenRouter's own words are "Provider returned error"; the reason is below.
+        text = f"{text}: {raw}"
+    text = clean_text(text).strip() or "the provider refused without giving a reason"
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
+
+
+def _spoken(value: Any) -> str:
+    """Return the words of a message, wherever a document keeps them."""
+    if isinstance(value, str):
+        return value
+    if (listed := as_list(value)) is not None:  # FastAPI lists what is wrong with each field
+        return "; ".join(filter(None, map(_spoken, listed)))
+    document = as_object(value) or {}
+    return as_text(document.get("message")) or as_text(document.get("msg")) or ""
+
+
+def _plain(text: str) -> str:
+    title = _HTML_TITLE.search(text)
+    if title:
+        return title[1]
+    return _TAG.sub(" ", text) if text.lstrip().startswith("<") else text
+
+
+def _code(details: Mapping[str, Any]) -> str | None:
+    metadata = as_object(details.get("metadata")) or {}
+    words = (details.get("code"), details.get("type"), metadata.get("error_type"))
+    named = next(filter(None, map(as_text, (*words, details.get("status")))), None)
+    if named is not None:
+        return named
+    number = as_integer(details.get("code"))
+    return None if number is None else str(number)
+
+
+def _status(details: Mapping[str, Any], message: str) -> int | None:
+    for name in ("status_code", "code", "status"):
+        value = details.get(name)
+        if isinstance(value, str) and value.isdecimal():
+            value = int(value)
+        if isinstance(value, int) and 400 <= value <= 599:
+            return value
+    found = _STATUS_IN_TEXT.search(message)
+    return int(found[1]) if found else None
+
+
+def _delay(details: Mapping[str, Any], message: str) -> float | None:
+    for item in as_list(details.get("details")) or ():
+        # google.rpc.RetryInfo: {"retryDelay": "31s"}
+        if delay := as_text((as_object(item) or {}).get("retryDelay")):
+            return _number(delay.removesuffix("s"))
+    found = _WAIT_IN_TEXT.search(message)
+    if found is None:
+        return None
+    scale = {"ms": 0.001, "m": 60.0}.get(found[2].lower(), 1.0)
+    return float(found[1]) * scale
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text) if text else None
+    except ValueError:
+        return None
+    # "nan" and "inf" are numbers to Python; a negative wait is none.
+    return value if value is None or 0 <= value < float("inf") else None
+
+
+def _redacted(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, _REDACTED)
+        return value
+    if (document := as_object(value)) is not None:
+        return {name: _redacted(item, secrets) for name, item in document.items()}
+    if (listed := as_list(value)) is not None:
+        return [_redacted(item, secrets) for item in listed]
+    return value

@@ -1,0 +1,23 @@
+"""Looking into decoded JSON whose shape is not known: a value of the wanted kind, or ``None``."""
+
+from typing import Any, cast
+
+
+def as_object(value: Any) -> dict[str, Any] | None:
+    """Return the value if it is an object."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+def as_list(value: Any) -> list[Any] | None:
+    """Return the value if it is an array."""
+    return cast(list[Any], value) if isinstance(value, list) else None
+
+
+def as_text(value: Any) -> str | None:
+    """Return the value if it is a string that says anything."""
+    return value if isinstance(value, str) and value else None
+
+
+def as_integer(value: Any) -> int | None:
+    """Return the value if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

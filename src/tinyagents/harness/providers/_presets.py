@@ -1,0 +1,453 @@
+"""What is known of each provider, as data.
+
+An adapter has no branch on a provider's name: whatever differs is a field here. A caller changes
+one with ``dataclasses.replace(PROVIDERS["groq"], json_schema=False)`` and passes the result as
+``provider=``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from ..errors import ConfigurationError
+
+ReasoningStyle: TypeAlias = Literal["effort", "object", "switch", "budget", "none"]
+"""How a request asks for reasoning.
+
+``effort``: ``reasoning_effort``. ``object``: ``reasoning: {effort | max_tokens}``. ``switch``:
+``thinking: {type}``. ``budget``: ``thinking: {type, budget_tokens}``. ``none``: not at all.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderPreset:
+    """A provider of the Chat Completions API, and where it departs from it."""
+
+    name: str
+    """What errors, profiles and ``provider_data`` call it."""
+    base_url: str | None = None
+    """``None``: the caller, or ``base_url_env``, has to say."""
+    base_url_env: str | None = None
+    """An environment variable that replaces ``base_url``."""
+    key_env: tuple[str, ...] = ()
+    """Environment variables that may hold the key; the first one that is set counts."""
+    key_required: bool = True
+    default_model: str | None = None
+    auth: str = "bearer"
+    """``bearer``, ``anthropic``, ``none``, or the name of the header that carries the key."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Sent with every request."""
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Sent with every request, unless the base URL ends with ``unversioned``."""
+    query_env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Environment variables that replace a query parameter's value, by parameter."""
+    unversioned: str | None = None
+    """The end of a base URL that takes no query parameters."""
+    bare_path: str | None = None
+    """The path to the endpoint below a base URL without a path of its own; may hold ``{model}``."""
+
+    local: bool = False
+    """A runtime on the user's machine: the URL is completed, and nothing is guessed of the model."""
+
+    max_tokens_field: str = "max_tokens"
+    """Reasoning models of OpenAI always take ``max_completion_tokens`` instead."""
+    seed_field: str = "seed"
+    fold_system: bool = False
+    """System messages become the beginning of the first user message."""
+    refused_settings: frozenset[str] = frozenset()
+    """Settings that the provider rejects or ignores; a request with one of them is refused."""
+    no_temperature: tuple[str, ...] = ()
+    """Globs of models that must not be sent a temperature: it is left out.
+
+    In lower case; one that begins with ``!`` exempts, and the last one that matches decides.
+    """
+    default_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Request fields beneath the caller's own ``provider_options``."""
+    stream_options: bool = True
+    """Usage has to be asked for, with ``stream_options``."""
+    require_streaming: bool = False
+    """A plain call is made by reading a stream."""
+
+    tools: bool | None = True
+    parallel_tool_calls: bool | None = True
+    """``False`` refuses the setting of that name."""
+    forced_tool_choice: bool | None = True
+    named_tool_choice: bool = True
+    """Otherwise a named tool is sent as ``required`` with that tool alone."""
+    tool_call_id: str = r"[A-Za-z0-9_\-.:+/=]+"
+    """What an id must match on the wire; others are replaced by one derived from them."""
+    tool_images: bool = False
+    """Takes images in tool results; otherwise they follow in a user message."""
+
+    json_object: bool | None = True
+    """``False`` sends "any JSON object" as a schema that says so."""
+    json_schema: bool | None = True
+    strict_schema: bool = True
+    """Takes ``strict`` in schemas."""
+    image_input: bool | None = True
+    audio_input: bool | None = None
+    file_input: bool | None = None
+    file_urls: bool = False
+    """Fetches documents by address."""
+
+    reasoning: ReasoningStyle = "effort"
+    replay_reasoning: bool = True
+    """Reasoning goes back as it was received, to this provider only."""
+    think_tags: bool = True
+    """Reasoning may stand in the text between ``<think>`` and ``</think>``."""
+    starts_thinking: bool = False
+    """The text begins inside of reasoning: the prompt's template has opened the tag."""
+    refusal_field: bool = False
+    """Takes a past refusal in a field of its own; otherwise it is sent as text."""
+    reply_only: frozenset[str] = frozenset()
+    """Fields of an answer that are never sent back, although nothing else is known of them."""
+
+    cache_in_input: bool = True
+    """``prompt_tokens`` counts what came from or went to the prompt cache."""
+    hidden_output: bool = False
+    """Reasoning is part of ``total_tokens`` but of neither count."""
+
+    def refuses_temperature(self, model: str) -> bool:
+        """Whether ``model`` must not be sent a temperature."""
+        lowered = model.lower()
+        for glob in reversed(self.no_temperature):
+            if fnmatchcase(lowered, glob.removeprefix("!")):
+                return not glob.startswith("!")
+        return False
+
+
+# The reasoning families answer a temperature other than 1 with status 400; their chat variants not.
+_OPENAI_REASONERS = (
+    *("o1*", "o3*", "o4*", "gpt-5*"),
+    *("*/o1*", "*/o3*", "*/o4*", "*/gpt-5*"),
+    "!*-chat*",
+)
+
+_LOCAL: dict[str, Any] = {
+    "local": True,
+    "key_required": False,
+    "named_tool_choice": False,
+    "forced_tool_choice": None,
+    "json_object": False,
+    "strict_schema": False,
+    "image_input": False,
+    "parallel_tool_calls": None,
+}
+
+# Base URLs, key variables and default models of the first thirteen: spec/model-providers.md, 5.
+# Quirks: each provider's own API reference as of 2026, and the recorded traffic of the tests.
+_PRESETS = (
+    ProviderPreset(
+        name="openai",
+        base_url="https://api.openai.com/v1",
+        base_url_env="OPENAI_BASE_URL",
+        key_env=("OPENAI_API_KEY",),
+        default_model="gpt-4.1-mini",
+        no_temperature=_OPENAI_REASONERS,
+        tool_call_id=r"[A-Za-z0-9_\-.:+/=]{1,40}",
+        audio_input=True,
+        file_input=True,
+        think_tags=False,
+        refusal_field=True,
+    ),
+    # https://platform.claude.com/docs/en/api/openai-sdk: response_format, strict, seed, logprobs,
+    # penalties, user and reasoning_effort are ignored, so they are refused here.
+    ProviderPreset(
+        name="anthropic",
+        base_url="https://api.anthropic.com/v1",
+        key_env=("ANTHROPIC_API_KEY",),
+        default_model="claude-3-5-sonnet-latest",
+        refused_settings=frozenset(
+            {"seed", "logprobs", "frequency_penalty", "presence_penalty", "user"}
+        ),
+        tool_call_id=r"[A-Za-z0-9_-]+",
+        json_object=False,
+        json_schema=False,
+        strict_schema=False,
+        reasoning="budget",
+        think_tags=False,
+    ),
+    # https://api-docs.deepseek.com: json_object only; reasoning_content goes back as received.
+    ProviderPreset(
+        name="deepseek",
+        base_url="https://api.deepseek.com/v1",
+        key_env=("DEEPSEEK_API_KEY",),
+        default_model="deepseek-chat",
+        json_schema=False,
+        strict_schema=False,
+        image_input=False,
+        reasoning="switch",
+    ),
+    # https://console.groq.com/docs/api-reference: json_schema on some models only; annotations and
+    # executed_tools come with answers and are rejected in requests.
+    ProviderPreset(
+        name="groq",
+        base_url="https://api.groq.com/openai/v1",
+        key_env=("GROQ_API_KEY",),
+        default_model="llama-3.3-70b-versatile",
+        max_tokens_field="max_completion_tokens",
+        json_schema=None,
+        reply_only=frozenset({"channel", "executed_tools"}),
+    ),
+    # https://docs.x.ai/docs/guides/reasoning: reasoning tokens are counted beside the completion.
+    ProviderPreset(
+        name="xai",
+        base_url="https://api.x.ai/v1",
+        key_env=("XAI_API_KEY",),
+        default_model="grok-2-latest",
+    ),
+    # https://openrouter.ai/docs: reasoning is an object, documents may be addresses.
+    ProviderPreset(
+        name="openrouter",
+        base_url="https://openrouter.ai/api/v1",
+        key_env=("OPENROUTER_API_KEY",),
+        default_model="openai/gpt-4o-mini",
+        no_temperature=_OPENAI_REASONERS,
+        audio_input=None,
+        file_input=True,
+        file_urls=True,
+        reasoning="object",
+    ),
+    ProviderPreset(
+        name="together",
+        base_url="https://api.together.xyz/v1",
+        key_env=("TOGETHER_API_KEY",),
+        default_model="meta-llama/Llama-3.3-70B-Instruct-Turbo",
+        strict_schema=False,
+    ),
+    # https://docs.mistral.ai/api: unknown fields are rejected, ids have nine letters or digits, and
+    # streams carry usage unasked.
+    ProviderPreset(
+        name="mistral",
+        base_url="https://api.mistral.ai/v1",
+        key_env=("MISTRAL_API_KEY",),
+        default_model="mistral-small-latest",
+        seed_field="random_seed",
+        refused_settings=frozenset({"logprobs", "user"}),
+        tool_call_id=r"[A-Za-z0-9]{9}",
+        stream_options=False,
+        audio_input=None,
+    ),
+    ProviderPreset(
+        name="ollama",
+        base_url="http://localhost:11434/v1",
+        default_model="llama3.2",
+        auth="none",
+        **_LOCAL,
+    ),
+    ProviderPreset(name="lmstudio", base_url="http://localhost:1234/v1", **_LOCAL),
+    ProviderPreset(name="llama_cpp", base_url="http://localhost:8080/v1", auth="none", **_LOCAL),
+    ProviderPreset(name="vllm", base_url="http://localhost:8000/v1", **_LOCAL),
+    # Any other server: nothing is assumed of it, and no key leaves that was not given for it.
+    ProviderPreset(name="compatible", key_required=False, json_schema=None),
+    # https://inference-docs.cerebras.ai/api-reference/chat-completions
+    ProviderPreset(
+        name="cerebras",
+        base_url="https://api.cerebras.ai/v1",
+        key_env=("CEREBRAS_API_KEY",),
+        default_model="llama3.1-8b",
+        max_tokens_field="max_completion_tokens",
+        refused_settings=frozenset({"frequency_penalty", "presence_penalty"}),
+        image_input=False,
+    ),
+    # https://docs.perplexity.ai/api-reference: no tools, usage in every chunk.
+    ProviderPreset(
+        name="perplexity",
+        base_url="https://api.perplexity.ai",
+        key_env=("PERPLEXITY_API_KEY",),
+        default_model="sonar",
+        stream_options=False,
+        tools=False,
+        parallel_tool_calls=None,
+        forced_tool_choice=None,
+        json_object=False,
+    ),
+    ProviderPreset(
+        name="fireworks",
+        base_url="https://api.fireworks.ai/inference/v1",
+        key_env=("FIREWORKS_API_KEY",),
+        strict_schema=False,
+    ),
+    # https://learn.microsoft.com/azure/ai-foundry/openai/reference: `/openai/v1` takes no version,
+    # the endpoint alone means a deployment of the model's name.
+    ProviderPreset(
+        name="azure",
+        base_url_env="AZURE_OPENAI_ENDPOINT",
+        key_env=("AZURE_OPENAI_API_KEY",),
+        auth="api-key",
+        query=MappingProxyType({"api-version": "2024-10-21"}),
+        query_env=MappingProxyType({"api-version": "OPENAI_API_VERSION"}),
+        unversioned="/openai/v1",
+        bare_path="openai/deployments/{model}/chat/completions",
+        no_temperature=_OPENAI_REASONERS,
+        tool_call_id=r"[A-Za-z0-9_\-.:+/=]{1,40}",
+        audio_input=True,
+        file_input=None,
+        think_tags=False,
+        refusal_field=True,
+    ),
+    # https://docs.github.com/rest/models/inference
+    ProviderPreset(
+        name="github",
+        base_url="https://models.github.ai/inference",
+        key_env=("GITHUB_TOKEN",),
+        default_model="openai/gpt-4.1-mini",
+        no_temperature=_OPENAI_REASONERS,
+        tool_call_id=r"[A-Za-z0-9_\-.:+/=]{1,40}",
+    ),
+    # https://ai.google.dev/gemini-api/docs/openai: thoughts count in the total alone.
+    ProviderPreset(
+        name="google",
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        default_model="gemini-2.5-flash",
+        refused_settings=frozenset({"seed", "logprobs", "user"}),
+        parallel_tool_calls=None,
+        strict_schema=False,
+        audio_input=True,
+        think_tags=False,
+        hidden_output=True,
+    ),
+    # https://docs.z.ai/api-reference/llm/chat-completion
+    ProviderPreset(
+        name="zai",
+        base_url="https://api.z.ai/api/paas/v4",
+        key_env=("ZAI_API_KEY",),
+        default_model="glm-4.6",
+        json_schema=False,
+        strict_schema=False,
+        parallel_tool_calls=None,
+        forced_tool_choice=False,
+        image_input=None,
+        reasoning="switch",
+    ),
+    # https://platform.moonshot.ai/docs/api/chat
+    ProviderPreset(
+        name="moonshot",
+        base_url="https://api.moonshot.ai/v1",
+        key_env=("MOONSHOT_API_KEY",),
+        default_model="kimi-k2-0905-preview",
+        json_schema=None,
+        strict_schema=False,
+        image_input=None,
+        reasoning="none",
+    ),
+)
+
+PROVIDERS: Mapping[str, ProviderPreset] = MappingProxyType({p.name: p for p in _PRESETS})
+"""The presets by name: what may stand before the colon of ``resolve_model("groq:…")``."""
+
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "azure_openai": "azure",
+        "gemini": "google",
+        "github_models": "github",
+        "google-gla": "google",
+        "kimi": "moonshot",
+        "llama-cpp": "llama_cpp",
+        "llamacpp": "llama_cpp",
+        "llamaserver": "llama_cpp",
+        "lm-studio": "lmstudio",
+        "lm_studio": "lmstudio",
+        "mistralai": "mistral",
+        "openai_chat": "openai",
+        "zhipu": "zai",
+    }
+)
+
+# Names that say whose model they are, by their beginning.
+_FAMILIES = (
+    ("gpt-", "openai"),
+    ("chatgpt-", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("ft:", "openai"),
+    ("claude", "anthropic"),
+    ("deepseek", "deepseek"),
+    ("grok", "xai"),
+    ("mistral", "mistral"),
+    ("mixtral", "mistral"),
+    ("gemini", "google"),
+)
+
+
+def infer_provider(name: str) -> tuple[ProviderPreset, str]:
+    """Return the preset and the model that a name such as ``groq:llama-3.3-70b-versatile`` means.
+
+    What stands before the first colon wins; without one the beginning of the name decides, as for
+    ``gpt-5-mini``; a provider's name alone, with or without the colon, means its default model.
+
+    Raises:
+        ConfigurationError: The name says nothing of a provider that is known; the message lists
+            those that are.
+    """
+    text = name.strip()
+    prefix, colon, rest = text.partition(":")
+    kind = prefix.strip().lower()
+    preset = PROVIDERS.get(ALIASES.get(kind, kind))
+    if preset is not None:
+        model = rest.strip() or preset.default_model
+        if not model:
+            raise ConfigurationError(
+                f"`{name}` names no model, and `{preset.name}` has no default: "
+                f"write `{preset.name}:MODEL`"
+            )
+        return preset, model
+    lowered = text.lower()
+    family = next((owner for start, owner in _FAMILIES if lowered.startswith(start)), None)
+    if family is not None and (not colon or kind == "ft"):
+        return PROVIDERS[family], text
+    known = ", ".join(sorted(PROVIDERS))
+    if colon:
+        raise ConfigurationError(f"`{prefix}` is no known provider; known are {known}")
+    raise ConfigurationError(
+        f"it is not known whose model `{name}` is: write `PROVIDER:{name or 'MODEL'}`, "
+        f"with one of {known}"
+    )
+
+
+def find_preset(base_url: str) -> ProviderPreset | None:
+    """Return the hosted preset that a base URL belongs to, by its host."""
+    host = urlsplit(base_url).hostname
+    for preset in _PRESETS:
+        if preset.base_url and not preset.local and urlsplit(preset.base_url).hostname == host:
+            return preset
+    return None
+
+
+def split_base_url(preset: ProviderPreset, base_url: str) -> tuple[str, dict[str, str]]:
+    """Return a base URL without its query, its end made regular, and the query's parameters.
+
+    A local runtime's may be incomplete: without a scheme, and without the ``/v1`` that is added.
+
+    Raises:
+        ConfigurationError: It is no address of an HTTP server.
+    """
+    text = base_url.strip()
+    if preset.local and not text:
+        text = preset.base_url or ""
+    if preset.local and "://" not in text:
+        text = f"http://{text}"
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(
+            f"`{without_credentials(base_url)}` is no base URL: it must be like "
+            "https://host/v1, with http or https"
+        )
+    path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    if preset.local:
+        path = path.removesuffix("/models").rstrip("/")
+        path = path if path.endswith("/v1") else f"{path}/v1"
+    query = {} if preset.local else dict(parse_qsl(parts.query, keep_blank_values=True))
+    return urlunsplit((parts.scheme, parts.netloc, path, "", "")), query
+
+
+def without_credentials(url: str) -> str:
+    """Return a URL fit for logs: without user, password, query and fragment."""
+    parts = urlsplit(url if "://" in url else f"//{url}")
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", "")).removeprefix("//")

@@ -1,0 +1,69 @@
+"""JSON Schemas in the strict form that providers can hold an answer to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..text import JsonObject
+from ._json import as_list, as_object
+
+_NESTED_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
+_NESTED_MAPS = ("properties", "$defs", "definitions")
+
+
+def close_schema(schema: JsonObject, *, require_all: bool = False) -> tuple[JsonObject, list[str]]:
+    """Return a copy in which every object is closed, and what keeps it from strict mode.
+
+    Strict mode wants each object closed and each of its properties required. Closing what was left
+    open says nothing new of what the application expects; making an optional property required
+    does, so that is only done when asked for.
+
+    Args:
+        schema: The schema; it is not changed.
+        require_all: Make every property required.
+
+    Returns:
+        The schema, and one sentence for each obstacle, with its path: empty when strict mode works.
+    """
+    obstacles: list[str] = []
+    closed = _closed(schema, "$", require_all, obstacles)
+    return closed, obstacles
+
+
+def _closed(
+    schema: Mapping[str, Any], path: str, require_all: bool, obstacles: list[str]
+) -> JsonObject:
+    def inner(part: Any, step: str) -> Any:
+        nested = as_object(part)
+        return part if nested is None else _closed(nested, path + step, require_all, obstacles)
+
+    made: JsonObject = {}
+    for key, value in schema.items():
+        if key in _NESTED_MAPS and (parts := as_object(value)) is not None:
+            made[key] = {name: inner(part, f".{name}") for name, part in parts.items()}
+        elif key in _NESTED_LISTS and (choices := as_list(value)) is not None:
+            made[key] = [inner(part, f".{key}[{i}]") for i, part in enumerate(choices)]
+        elif key == "items":
+            made[key] = inner(value, "[]")
+        else:
+            made[key] = value
+    kinds = as_list(schema.get("type")) or [schema.get("type")]
+    if "object" in kinds or "properties" in schema:
+        _close_object(made, path, require_all, obstacles)
+    return made
+
+
+def _close_object(made: JsonObject, path: str, require_all: bool, obstacles: list[str]) -> None:
+    names: list[Any] = list(as_object(made.get("properties")) or ())
+    extra = made.get("additionalProperties", False)
+    if extra is not False or (not names and "additionalProperties" not in made):
+        obstacles.append(f"`{path}` takes properties of any name")
+    else:
+        made["additionalProperties"] = False
+    if require_all:
+        made["required"] = names
+        return
+    given = as_list(made.get("required")) or []
+    optional = [name for name in names if name not in given]
+    if optional:
+        listed = ", ".join(f"`{path}.{name}`" for name in optional)
+        obstacles.append(f"{listed} may be left out")

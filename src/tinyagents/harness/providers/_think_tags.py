@@ -1,0 +1,122 @@
+"""Reasoning that a model writes into its text, between ``<think>`` and ``</think>``."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+Kind: TypeAlias = Literal["text", "reasoning"]
+
+_OPEN = "<think>"
+_CLOSE = "</think>"
+
+
+class Piece(NamedTuple):
+    """A piece of text or of reasoning, without the tags and the line ends beside them."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(slots=True)
+class Segment:
+    """A run of one kind, with the tags as they stood so that it can be sent back as it was."""
+
+    kind: Kind
+    opening: str = ""
+    closing: str = ""
+    pieces: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        """What stands between the tags."""
+        return "".join(self.pieces)
+
+
+class ThinkTagSplitter:
+    """Tells reasoning from text in a stream, however the tags are cut.
+
+    Line ends directly inside and directly after the tags belong to the tags. What could be the
+    beginning of a tag or such a line end is held back until it is known.
+
+    Args:
+        inside: The stream begins in reasoning, because the prompt has opened the tag.
+    """
+
+    __slots__ = ("_at_edge", "_held", "segments")
+
+    def __init__(self, *, inside: bool = False) -> None:
+        self._held = ""
+        self._at_edge = inside
+        self.segments: list[Segment] = [Segment("reasoning" if inside else "text")]
+
+    def feed(self, text: str) -> list[Piece]:
+        """Take the next piece and return what is known of it."""
+        # Nearly every piece of a stream goes this way.
+        current = self.segments[-1]
+        if current.kind == "text" and not self._held and not self._at_edge and "<" not in text:
+            if not text:
+                return []
+            current.pieces.append(text)
+            return [Piece("text", text)]
+        self._held += text
+        return self._take(final=False)
+
+    def finish(self) -> list[Piece]:
+        """Return what was held back; the stream has ended."""
+        return self._take(final=True)
+
+    def _take(self, *, final: bool) -> list[Piece]:
+        pieces: list[Piece] = []
+        while self._held:
+            current = self.segments[-1]
+            if self._at_edge and not self._skip_line_ends(current):
+                break
+            tag = _CLOSE if current.kind == "reasoning" else _OPEN
+            before, found, after = self._held.partition(tag)
+            if found:
+                self._held = after
+                self._add(current, self._close(current, before), pieces)
+                continue
+            known = before if final else _without_open_end(before, tag)
+            if current.kind == "reasoning" and not final:
+                known = known.rstrip("\n")
+            self._held = before[len(known) :]
+            self._add(current, known, pieces)
+            break
+        return pieces
+
+    def _skip_line_ends(self, current: Segment) -> bool:
+        """Give the line ends at the edge to the tag; whether anything is left."""
+        rest = self._held.lstrip("\n")
+        ends = self._held[: len(self._held) - len(rest)]
+        if current.kind == "reasoning":
+            current.opening += ends
+        elif len(self.segments) > 1:
+            self.segments[-2].closing += ends
+        self._held = rest
+        self._at_edge = not rest
+        return bool(rest)
+
+    def _close(self, current: Segment, before: str) -> str:
+        """End the current segment at a tag; return the text that it still gains."""
+        self._at_edge = True
+        if current.kind == "text":
+            self.segments.append(Segment("reasoning", opening=_OPEN))
+            return before
+        kept = before.rstrip("\n")
+        current.closing = before[len(kept) :] + _CLOSE
+        self.segments.append(Segment("text"))
+        return kept
+
+    @staticmethod
+    def _add(current: Segment, text: str, pieces: list[Piece]) -> None:
+        if text:
+            current.pieces.append(text)
+            pieces.append(Piece(current.kind, text))
+
+
+def _without_open_end(text: str, tag: str) -> str:
+    """Return the text without an end that may turn out to be the tag's beginning."""
+    for size in range(min(len(tag) - 1, len(text)), 0, -1):
+        if text.endswith(tag[:size]):
+            return text[:-size]
+    return text

@@ -1,0 +1,407 @@
+"""HTTP for the adapters: one place for pooling, timeouts, bounds, and the failures of both.
+
+httpx is imported when the first client is made. A caller's own client may be of httpx or of httpx2:
+nothing here needs to know which.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+from weakref import WeakKeyDictionary
+
+import anyio
+from anyio.lowlevel import RunVar
+
+from ..errors import (
+    MalformedResponseError,
+    MissingDependencyError,
+    ProviderTimeoutError,
+)
+from ._errors import error_from_exception
+
+_CLOSING_SECONDS = 5.0
+"""How long closing a response or a client may take, cancelled or not."""
+
+_DRAINING_SECONDS = 0.25
+"""How long the end of a finished stream is waited for, so that its connection can be used again."""
+
+_MAX_CONNECTIONS = 1_000
+_MAX_IDLE_CONNECTIONS = 100
+
+
+class HttpResponse(Protocol):
+    """What is used of a response of httpx or httpx2."""
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, looked up in any case."""
+        ...
+
+    def aiter_bytes(self, /) -> AsyncIterator[bytes]:
+        """Read the body with its content encoding undone."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give the connection back."""
+        ...
+
+
+class HttpClient(Protocol):
+    """What is used of an ``AsyncClient`` of httpx or httpx2."""
+
+    @property
+    def headers(self) -> Any:
+        """What the client sends with every request."""
+        ...
+
+    def build_request(
+        self,
+        method: str,
+        url: str,
+        /,
+        *,
+        content: Any = ...,
+        headers: Any = ...,
+        timeout: Any = ...,
+    ) -> Any:
+        """Prepare a request."""
+        ...
+
+    async def send(self, request: Any, /, *, stream: bool = ...) -> Any:
+        """Send one; with ``stream`` its body is read later."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the client and its connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds that the phases of a call may take; ``None`` for without end."""
+
+    connect: float | None = 30.0
+    """To connect."""
+    total: float | None = 600.0
+    """For a plain call, from sending it to the end of the answer."""
+    idle: float | None = 300.0
+    """Between two pieces of a streamed answer."""
+    stream: float | None = None
+    """For a streamed call, from sending it to the end of the answer."""
+
+    @classmethod
+    def of(cls, timeout: "float | Timeouts | None") -> "Timeouts":
+        """Return timeouts from what a constructor takes: a number is for the whole of any call."""
+        if isinstance(timeout, Timeouts):
+            return timeout
+        return cls() if timeout is None else cls(total=timeout, stream=timeout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpCall:
+    """One request, ready to be sent, and who it is for."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    provider: str
+    model: str
+    timeout: float | None = None
+    """Seconds for this call, in the place of the transport's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpAnswer:
+    """A whole answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpTransport:
+    """Sends requests through a client of its own, or through the caller's.
+
+    Its own clients are made at first use, one for each event loop, and closed by :meth:`aclose` or
+    when their loop ends; the caller's is never closed. May be shared between loops and threads.
+
+    Args:
+        client: The caller's client. Its timeouts hold, unless ``timeouts`` are given.
+        timeouts: Limits of each call.
+        http2: Offer HTTP/2.
+        max_body_bytes: The most that a whole answer may hold.
+        max_event_bytes: The most that one event of a stream may hold.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: HttpClient | None = None,
+        timeouts: Timeouts | None = None,
+        http2: bool = False,
+        max_body_bytes: int = 64 * 2**20,
+        max_event_bytes: int = 16 * 2**20,
+    ) -> None:
+        self._client = client
+        self._http2 = http2
+        self._keeps_timeouts = client is not None and timeouts is None
+        self._timeouts = timeouts or Timeouts()
+        self.max_body_bytes = max_body_bytes
+        self.max_event_bytes = max_event_bytes
+
+    @property
+    def client(self) -> HttpClient | None:
+        """The caller's client."""
+        return self._client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close this event loop's own client. The next call would open another one."""
+        keeper = _keepers().pop(self, None)
+        if keeper is not None:
+            await keeper.aclose()
+
+    async def post(self, call: HttpCall) -> HttpAnswer:
+        """Send a request and read the whole answer, whatever its status.
+
+        Raises:
+            NetworkError: No connection, or it broke.
+            ProviderTimeoutError: The answer took too long.
+            MalformedResponseError: The answer is larger than ``max_body_bytes``.
+        """
+        limit = self._limit(call, self._timeouts.total)
+        with anyio.move_on_after(limit):
+            response = await self._open(call, _Deadline(None), read=None)
+            try:
+                body = await response.read()
+            finally:
+                await response.aclose()
+            return HttpAnswer(status=response.status, headers=response.headers, body=body)
+        raise _too_slow(call, limit, "a whole answer")
+
+    async def open(self, call: HttpCall) -> "HttpStream":
+        """Send a request and return the answer as soon as its headers are there.
+
+        The caller closes it, on every path.
+
+        Raises:
+            NetworkError: No connection, or it broke.
+            ProviderTimeoutError: The headers took too long.
+        """
+        deadline = _Deadline(self._limit(call, self._timeouts.stream))
+        return await self._open(call, deadline, read=self._timeouts.idle)
+
+    def _limit(self, call: HttpCall, otherwise: float | None) -> float | None:
+        if call.timeout is not None:
+            return call.timeout
+        return None if self._keeps_timeouts else otherwise
+
+    async def _open(
+        self, call: HttpCall, deadline: "_Deadline", *, read: float | None
+    ) -> "HttpStream":
+        client = self._client or self._own_client()
+        options: dict[str, Any] = {}
+        if not self._keeps_timeouts:
+            # connect, read, write, pool
+            limits = self._timeouts
+            options["timeout"] = (limits.connect, read, limits.idle, limits.total)
+        try:
+            request = client.build_request(
+                "POST", call.url, content=call.body, headers=call.headers, **options
+            )
+            with deadline.scope():
+                response: HttpResponse = await client.send(request, stream=True)
+                return HttpStream(response, call, deadline, max_body_bytes=self.max_body_bytes)
+        except Exception as exc:
+            _raise_told(exc, call, "the request")
+            raise
+        raise _too_slow(call, deadline.seconds, "the beginning of an answer")
+
+    def _own_client(self) -> HttpClient:
+        keepers = _keepers()
+        keeper = keepers.get(self)
+        if keeper is None:
+            keeper = keepers[self] = _ClientKeeper(self._make_client())
+        return keeper.client
+
+    def _make_client(self) -> HttpClient:
+        import httpx
+
+        limits = httpx.Limits(
+            max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_IDLE_CONNECTIONS
+        )
+        try:
+            return httpx.AsyncClient(http2=self._http2, limits=limits)
+        except ImportError as exc:
+            raise MissingDependencyError("h2", extra="http2") from exc
+
+
+class HttpStream:
+    """An answer whose body is read as it comes. Closed by whoever opened it."""
+
+    __slots__ = ("_body", "_call", "_deadline", "_max_body_bytes", "_response")
+
+    def __init__(
+        self, response: HttpResponse, call: HttpCall, deadline: "_Deadline", *, max_body_bytes: int
+    ) -> None:
+        self._response = response
+        self._call = call
+        self._deadline = deadline
+        self._max_body_bytes = max_body_bytes
+        self._body = response.aiter_bytes()
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self._response.status_code
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers; names are looked up in any case."""
+        return self._response.headers
+
+    async def next_chunk(self) -> bytes | None:
+        """Return the next bytes of the body; ``None`` at its end.
+
+        Raises:
+            NetworkError: The connection broke before the end.
+            ProviderTimeoutError: Nothing came for too long.
+        """
+        if self._deadline.seconds is None:
+            return await self._read()
+        with self._deadline.scope():
+            return await self._read()
+        raise _too_slow(self._call, self._deadline.seconds, "a whole answer")
+
+    async def read(self, already: bytes = b"") -> bytes:
+        """Return the rest of the body, after the bytes that were read already.
+
+        Raises:
+            MalformedResponseError: The body is larger than ``max_body_bytes``.
+        """
+        pieces, size = [already], len(already)
+        while (chunk := await self.next_chunk()) is not None:
+            size += len(chunk)
+            if size > self._max_body_bytes:
+                raise MalformedResponseError(
+                    f"the answer is larger than {self._max_body_bytes} bytes (`max_body_bytes`)",
+                    provider=self._call.provider,
+                    model=self._call.model,
+                    status=self.status,
+                )
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    async def drain(self) -> None:
+        """Read what follows the end of the answer, for a moment: it frees the connection."""
+        with anyio.move_on_after(_DRAINING_SECONDS):
+            try:
+                while await anext(self._body, None) is not None:
+                    pass
+            except Exception:  # noqa: BLE001 - the answer is complete, only the connection is lost
+                return
+
+    async def aclose(self) -> None:
+        """Give the connection back, or close it if the answer was not read to its end."""
+        with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+            try:
+                await self._response.aclose()
+                # Closing leaves the readers of the layers below suspended, and trio complains of
+                # each. One more step makes them find the stream closed and end.
+                await anext(self._body, None)
+            except Exception:  # noqa: BLE001 - there is nothing left to lose
+                return
+
+    async def _read(self) -> bytes | None:
+        try:
+            return await anext(self._body, None)
+        except Exception as exc:
+            _raise_told(exc, self._call, "the answer")
+            raise
+
+
+class _Deadline:
+    """A limit that holds over several steps, of which each has a scope of its own."""
+
+    __slots__ = ("_at", "seconds")
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self._at = float("inf") if seconds is None else anyio.current_time() + seconds
+
+    def scope(self) -> anyio.CancelScope:
+        return anyio.CancelScope(deadline=self._at)
+
+
+class _ClientKeeper:
+    """Closes a client when it is asked to, or else when the event loop ends.
+
+    A loop that ends closes the asynchronous generators that are still suspended in it, so one of
+    them holds the client. Without it the sockets of a client that nobody closed would be dropped
+    with a warning, or be used again from a later loop.
+    """
+
+    __slots__ = ("_generator", "client")
+
+    def __init__(self, client: HttpClient) -> None:
+        self.client = client
+        self._generator = _until_closed(client)
+        # Run it to its first suspension by hand: starting it awaits nothing.
+        try:
+            self._generator.asend(None).send(None)
+        except StopIteration:
+            pass
+
+    async def aclose(self) -> None:
+        await self._generator.aclose()
+
+
+async def _until_closed(client: HttpClient) -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+            await client.aclose()
+
+
+_keepers_of_loop: RunVar[WeakKeyDictionary[HttpTransport, _ClientKeeper]] = RunVar(
+    "tinyagents.http_clients"
+)
+
+
+def _keepers() -> WeakKeyDictionary[HttpTransport, _ClientKeeper]:
+    try:
+        return _keepers_of_loop.get()
+    except LookupError:
+        keepers: WeakKeyDictionary[HttpTransport, _ClientKeeper] = WeakKeyDictionary()
+        _keepers_of_loop.set(keepers)
+        return keepers
+
+
+def _raise_told(exc: Exception, call: HttpCall, doing: str) -> None:
+    """Raise this library's error for a failure; return if it is no failure of HTTP."""
+    error = error_from_exception(exc, provider=call.provider, model=call.model, doing=doing)
+    if error is not None:
+        raise error from exc
+
+
+def _too_slow(call: HttpCall, seconds: float | None, what: str) -> ProviderTimeoutError:
+    return ProviderTimeoutError(
+        f"{what} did not arrive within {seconds:g} s", provider=call.provider, model=call.model
+    )

@@ -1,0 +1,114 @@
+"""Taking up a run from its snapshot."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..agent_loop import SNAPSHOT_VERSION, Counters, PendingCall, Repeats, RunSnapshot
+from ..errors import ResumeError
+from ..message import Message
+
+
+def copied(snapshot: RunSnapshot) -> RunSnapshot:
+    """Return a snapshot that can be changed without changing the given one."""
+    if snapshot.version != SNAPSHOT_VERSION:
+        raise ResumeError(
+            f"the snapshot has version {snapshot.version}; this tinyagents reads "
+            f"version {SNAPSHOT_VERSION}"
+        )
+    counters, repeats = snapshot.counters, snapshot.repeats
+    totals = snapshot.usage
+    return snapshot.model_copy(
+        update={
+            "messages": list(snapshot.messages),
+            "pending": [
+                PendingCall(
+                    call.call_id, call.state, call.result, call.interrupt, dict(call.answers)
+                )
+                for call in snapshot.pending
+            ],
+            "interrupts": list(snapshot.interrupts),
+            "answers": dict(snapshot.answers),
+            "counters": Counters(counters.model_calls, counters.tool_calls, counters.steps),
+            "repeats": Repeats(
+                repeats.truncated_empty,
+                repeats.truncated_calls,
+                repeats.structured,
+                repeats.max_tokens,
+            ),
+            "usage": replace(totals),
+        }
+    )
+
+
+def continued(snapshot: RunSnapshot, answers: Any, messages: list[Message]) -> RunSnapshot:
+    """Return the snapshot of a run that goes on, with answers and new messages put in their place.
+
+    Raises:
+        ResumeError: The run cannot go on, an answer belongs to no open question, or there are new
+            messages while calls wait.
+    """
+    snapshot = copied(snapshot)
+    given = _by_id(snapshot, answers)
+    waiting = [call for call in snapshot.pending if call.result is None]
+    for call in waiting:
+        if call.interrupt is not None and call.interrupt.id in given:
+            call.answers[call.interrupt.id] = given[call.interrupt.id]
+    if snapshot.status == "interrupted":
+        _reopen(snapshot, given, waiting)
+    elif snapshot.status == "paused" and snapshot.resume_phase is not None:
+        snapshot.phase = snapshot.resume_phase
+    elif snapshot.phase == "done":
+        if not messages:
+            raise ResumeError(
+                f"the run has ended as `{snapshot.status}`: pass `input=` to say something new"
+            )
+        snapshot.phase = "prepare"
+    if messages:
+        if waiting:
+            ids = ", ".join(f"`{call.call_id}`" for call in waiting)
+            raise ResumeError(
+                f"tool calls wait for an answer ({ids}): answer them before new input"
+            )
+        snapshot.messages.extend(messages)
+    _reset(snapshot)
+    return snapshot
+
+
+def _by_id(snapshot: RunSnapshot, answers: Any) -> dict[str, Any]:
+    if answers is None:
+        return {}
+    ids = [request.id for request in snapshot.interrupts]
+    listed = ", ".join(f"`{name}`" for name in ids) or "none"
+    if not isinstance(answers, Mapping):
+        if len(ids) == 1:
+            return {ids[0]: answers}
+        raise ResumeError(
+            f"the one answer could belong to any of {len(ids)} open questions: "
+            f"pass a mapping from their ids ({listed})"
+        )
+    given: dict[str, Any] = {str(name): answer for name, answer in answers.items()}
+    if unknown := [name for name in given if name not in ids]:
+        names = ", ".join(f"`{name}`" for name in unknown)
+        raise ResumeError(f"no question is open under {names}; the open ones are {listed}")
+    return given
+
+
+def _reopen(snapshot: RunSnapshot, given: Mapping[str, Any], waiting: list[PendingCall]) -> None:
+    if not given:
+        ids = ", ".join(f"`{request.id}`" for request in snapshot.interrupts)
+        raise ResumeError(f"the run waits for answers: pass `answers={{id: …}}` for {ids}")
+    if waiting:
+        snapshot.phase = "call_tools"
+        return
+    snapshot.answers.update(given)
+    snapshot.phase = snapshot.resume_phase or "prepare"
+
+
+def _reset(snapshot: RunSnapshot) -> None:
+    snapshot.status = "running"
+    snapshot.reason = None
+    snapshot.interrupts = []
+    snapshot.resume_phase = None
+    snapshot.final_text = None
+    snapshot.tools_off = False

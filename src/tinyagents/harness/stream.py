@@ -1,0 +1,239 @@
+"""What the consumer of a run sees of it: one small object for each piece.
+
+Which chunks a stream holds is chosen by mode:
+
+    messages   TextDelta, ReasoningDelta, ToolCallDelta, MessageDiscarded, MessageCompleted
+    tools      ToolStarted, ToolProgress, ToolCompleted
+    updates    StateUpdate, UsageUpdate, CostUpdate
+    events     EventChunk
+    final      Final
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+from .cost import CostTotals
+from .message import AssistantMessage, ToolMessage
+from .text import JsonObject
+from .usage import Usage
+
+if TYPE_CHECKING:
+    from .agent_loop import AgentRun
+    from .events import AgentEvent, EventOrigin
+
+__all__ = (
+    "CostUpdate",
+    "EventChunk",
+    "Final",
+    "MessageCompleted",
+    "MessageDiscarded",
+    "ReasoningDelta",
+    "StateUpdate",
+    "StreamChunk",
+    "StreamMode",
+    "TextDelta",
+    "ToolCallDelta",
+    "ToolCompleted",
+    "ToolProgress",
+    "ToolStarted",
+    "UsageUpdate",
+)
+
+StreamMode: TypeAlias = Literal["messages", "tools", "updates", "events", "final"]
+
+StateT = TypeVar("StateT")
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """What all chunks have: whose they are, and their place in the stream."""
+
+    type: ClassVar[str]
+
+    origin: "EventOrigin"
+    offset: int
+    """The place among the chunks of the run, from 0."""
+
+    @property
+    def run_id(self) -> str:
+        """The run that the chunk belongs to."""
+        return self.origin.run_id
+
+    @property
+    def root_run_id(self) -> str:
+        """The outermost run around it."""
+        return self.origin.root_run_id
+
+    @property
+    def parent_run_id(self) -> str | None:
+        """The run that started it, if one did."""
+        return self.origin.parent_run_id
+
+    @property
+    def thread_id(self) -> str | None:
+        """The conversation that the run is part of."""
+        return self.origin.thread_id
+
+
+@dataclass(slots=True)
+class TextDelta(_Chunk):
+    """A piece of the answer's text."""
+
+    type: ClassVar[str] = "text_delta"
+
+    text: str
+    call_id: str
+    """The model call that it belongs to."""
+
+
+@dataclass(slots=True)
+class ReasoningDelta(_Chunk):
+    """A piece of what the model thinks."""
+
+    type: ClassVar[str] = "reasoning_delta"
+
+    text: str
+    call_id: str
+
+
+@dataclass(slots=True)
+class ToolCallDelta(_Chunk):
+    """A piece of a tool call as the model writes it."""
+
+    type: ClassVar[str] = "tool_call_delta"
+
+    call_id: str
+    tool_call_id: str
+    """The id of the tool call as far as it is known."""
+    name: str
+    """The tool's name, with the first piece."""
+    arguments: str
+    """A piece of the arguments' JSON text."""
+
+
+@dataclass(slots=True)
+class MessageDiscarded(_Chunk):
+    """The pieces of this model call that were shown are void: the call is made again."""
+
+    type: ClassVar[str] = "message_discarded"
+
+    call_id: str
+    reason: str
+
+
+@dataclass(slots=True)
+class MessageCompleted(_Chunk):
+    """A whole answer of the model."""
+
+    type: ClassVar[str] = "message_completed"
+
+    message: AssistantMessage
+    call_id: str
+
+
+@dataclass(slots=True)
+class ToolStarted(_Chunk):
+    """A tool begins."""
+
+    type: ClassVar[str] = "tool_started"
+
+    tool_call_id: str
+    name: str
+    arguments: JsonObject
+
+
+@dataclass(slots=True)
+class ToolProgress(_Chunk):
+    """A running tool reports."""
+
+    type: ClassVar[str] = "tool_progress"
+
+    tool_call_id: str
+    name: str
+    content: str
+
+
+@dataclass(slots=True)
+class ToolCompleted(_Chunk):
+    """A tool call has its result."""
+
+    type: ClassVar[str] = "tool_completed"
+
+    tool_call_id: str
+    name: str
+    message: ToolMessage
+    """The result as the model gets it."""
+    summary: str | None = None
+    """What the tool wants a user to see of it."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the model is told of a failure."""
+        return self.message.is_error
+
+
+@dataclass(slots=True)
+class StateUpdate(_Chunk):
+    """Something that the application or a memory changed."""
+
+    type: ClassVar[str] = "state_update"
+
+    name: str
+    value: Any
+
+
+@dataclass(slots=True)
+class UsageUpdate(_Chunk):
+    """The tokens of one more model call."""
+
+    type: ClassVar[str] = "usage_update"
+
+    usage: Usage
+    total: Usage
+
+
+@dataclass(slots=True)
+class CostUpdate(_Chunk):
+    """The cost of one more model call."""
+
+    type: ClassVar[str] = "cost_update"
+
+    cost: CostTotals
+    total: CostTotals
+
+
+@dataclass(slots=True)
+class EventChunk(_Chunk):
+    """An event of the run or of a run inside it."""
+
+    type: ClassVar[str] = "event"
+
+    event: "AgentEvent"
+
+
+@dataclass(slots=True)
+class Final(_Chunk, Generic[StateT, OutputT]):
+    """The end of a run that did not raise. Nothing follows it."""
+
+    type: ClassVar[str] = "final"
+
+    run: "AgentRun[StateT, OutputT]"
+
+
+StreamChunk: TypeAlias = (
+    TextDelta
+    | ReasoningDelta
+    | ToolCallDelta
+    | MessageDiscarded
+    | MessageCompleted
+    | ToolStarted
+    | ToolProgress
+    | ToolCompleted
+    | StateUpdate
+    | UsageUpdate
+    | CostUpdate
+    | EventChunk
+    | Final[StateT, OutputT]
+)
+"""Any chunk, told apart by class or by ``type``."""

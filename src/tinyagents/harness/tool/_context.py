@@ -1,0 +1,123 @@
+"""What a running tool sees, and the signals that it can give."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from pydantic import JsonValue
+
+from ..cancel import CancellationToken
+from ..context import RunConfig, RunContext
+
+DataT = TypeVar("DataT")
+
+
+class ToolError(Exception):
+    """Tells the model that the tool could not do it, in words for the model.
+
+    Not a failure of the run: the model gets the text as an error result and goes on.
+    """
+
+
+class InterruptSignal(BaseException):
+    """Ends a tool that needs an answer from outside. Raised by :meth:`ToolContext.ask` only.
+
+    Not an ``Exception``, so that a tool's own ``except Exception`` lets it pass.
+    """
+
+    def __init__(self, interrupt_id: str, payload: JsonValue) -> None:
+        super().__init__(interrupt_id)
+        self.interrupt_id = interrupt_id
+        self.payload = payload
+
+
+class ToolContext(Generic[DataT]):
+    """What a tool may know of the run that calls it: one for each call.
+
+    A tool gets it by declaring a parameter of this type; models never see that parameter.
+    """
+
+    __slots__ = ("_answers", "_asked", "_post", "_report", "attempt", "call_id", "run", "tool_name")
+
+    def __init__(
+        self,
+        run: RunContext[DataT],
+        *,
+        call_id: str,
+        tool_name: str,
+        answers: Mapping[str, JsonValue] | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> None:
+        self.run = run
+        self.call_id = call_id
+        self.tool_name = tool_name
+        self.attempt = 1
+        """Counts the tries of this call; above 1 only for tools that may be retried."""
+        self._answers = answers or {}
+        self._asked = 0
+        self._report = report
+        self._post: Callable[[Callable[[], None]], None] | None = None
+
+    @property
+    def data(self) -> DataT:
+        """The run's dependencies."""
+        return self.run.data
+
+    @property
+    def state(self) -> Any:
+        """The application's own object."""
+        return self.run.state
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's identity and configuration."""
+        return self.run.config
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.run.run_id
+
+    @property
+    def thread_id(self) -> str | None:
+        """The conversation that the run is part of."""
+        return self.run.thread_id
+
+    @property
+    def cancellation(self) -> CancellationToken:
+        """Set when the run is asked to stop; a long synchronous tool should look at it."""
+        return self.run.cancellation
+
+    def progress(self, message: str) -> None:
+        """Report to whoever follows the run; from any thread."""
+        if self._report is None:
+            return
+        if self._post is None:
+            self._report(message)
+        else:
+            self._post(partial(self._report, message))
+
+    def ask(self, payload: JsonValue) -> Any:
+        """Return the answer to a question that only somebody outside the run can answer.
+
+        Where there is no answer yet the tool ends here, the run finishes the other calls of the
+        turn and ends as ``interrupted``; resumed with the answer, the tool runs again from its
+        start and gets it from this call. What a tool does before it asks is therefore done twice.
+
+        Args:
+            payload: The question, as JSON.
+        """
+        interrupt_id = f"{self.call_id}.{self._asked}"
+        self._asked += 1
+        if interrupt_id in self._answers:
+            return self._answers[interrupt_id]
+        raise InterruptSignal(interrupt_id, payload)
+
+    def restarted(self, attempt: int) -> None:
+        """Begin another try of the same call."""
+        self.attempt = attempt
+        self._asked = 0
+
+    def enter_thread(self, post: Callable[[Callable[[], None]], None]) -> None:
+        """From now on the tool runs in another thread; ``post`` reaches the run's event loop."""
+        self._post = post

@@ -1,0 +1,109 @@
+"""What a tool does and needs, as data that hosts and middleware decide by."""
+
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
+
+ToolTimeout: TypeAlias = Annotated[float, Field(gt=0)] | None | Literal["inherit"]
+"""Seconds, ``None`` for no limit, or whatever the run says for tools that set none."""
+
+
+class ToolSideEffects(BaseModel):
+    """What a call may change."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    read_only: bool = False
+    writes_files: bool = False
+    network: bool = False
+    installs_dependencies: bool = False
+    destructive: bool = False
+    external_service: bool = False
+    payment: bool = False
+
+
+class ToolRuntime(BaseModel):
+    """How a call runs."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    timeout: ToolTimeout = "inherit"
+    """Holds for the call as a whole, its retries included."""
+    max_retries: NonNegativeInt = 0
+    """How often a failed call is made again; only ever done where ``idempotent`` is set."""
+    idempotent: bool = False
+    """Doing it twice is the same as doing it once."""
+    exclusive: bool = False
+    """No other tool of the turn runs at the same time."""
+    cancelable: bool = False
+    """Leaves nothing half done when it is cancelled."""
+    sandbox: Literal["inherit", "disabled", "required"] = "inherit"
+    max_result_chars: PositiveInt | None = None
+    """How much text of a result the model gets; what is longer is cut, and says so."""
+    streaming: bool = False
+    """Reports progress while it runs."""
+
+
+class ToolAccess(BaseModel):
+    """What a call needs to be allowed."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    workspace: Literal["none", "scoped", "any"] = "none"
+    trusted_roots: tuple[str, ...] = ()
+    credentials: tuple[str, ...] = ()
+    """The names of the credentials that it uses, never their values."""
+    approval_required: bool = False
+    background_safe: bool = False
+
+
+class ToolDisplay(BaseModel):
+    """How a call is shown to people."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    label: str | None = None
+    detail: str | None = None
+
+
+class ToolPolicy(BaseModel):
+    """What a tool does and needs. The harness describes it; middleware and hosts enforce it.
+
+    Only ``runtime`` steers the harness itself.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    classified: bool = False
+    """Somebody has judged the tool; set by giving side effects, runtime or access."""
+    side_effects: ToolSideEffects = ToolSideEffects()
+    runtime: ToolRuntime = ToolRuntime()
+    access: ToolAccess = ToolAccess()
+    display: ToolDisplay = ToolDisplay()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _classify(cls, values: object) -> object:
+        if not isinstance(values, dict):
+            return values
+        given = cast("dict[str, Any]", values)
+        if "classified" in given or not given.keys() & {"side_effects", "runtime", "access"}:
+            return given
+        return {**given, "classified": True}
+
+    @classmethod
+    def read_only(cls) -> "ToolPolicy":
+        """Return the policy of a tool that only looks: it may be repeated, cut and run unwatched."""
+        return cls(
+            side_effects=ToolSideEffects(read_only=True),
+            runtime=ToolRuntime(idempotent=True, cancelable=True),
+            access=ToolAccess(background_safe=True),
+        )
+
+    @property
+    def has_side_effects(self) -> bool:
+        """Whether a call may change anything, as far as the policy says."""
+        effects = self.side_effects
+        return any(
+            getattr(effects, name) for name in type(effects).model_fields if name != "read_only"
+        )

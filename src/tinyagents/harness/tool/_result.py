@@ -1,0 +1,235 @@
+"""What a tool returns, and the one conversion from Python values to what a model reads."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, cast
+
+import orjson
+from pydantic import JsonValue
+from pydantic_core import (
+    PydanticSerializationError,
+    SchemaSerializer,
+    core_schema,
+    to_jsonable_python,
+)
+
+from ..message import AudioBlock, Block, FileBlock, ImageBlock, JsonBlock, TextBlock
+from ..text import clean_text, dump_json
+from ._context import ToolError
+
+ResultContent: TypeAlias = str | Block | Sequence[Block]
+
+_BLOCKS = (TextBlock, ImageBlock, AudioBlock, FileBlock, JsonBlock)
+"""What a tool can hand to a model as it is; other blocks are for models to write."""
+_PLAIN_JSON = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+class ToolResult:
+    """What one call of a tool gives: what the model reads, and what the application keeps.
+
+    A tool returns one where a plain value does not say enough; hooks may change it.
+
+    Args:
+        content: What the model reads; an empty text stays one. Left out, the JSON text of
+            ``value``.
+        value: The structured value behind the content. It is kept as JSON in the transcript, as
+            the message's ``artifact``, and no model sees it.
+        artifacts: References to what the call has put elsewhere: paths, addresses, ids.
+        summary: One line for people who watch the run.
+        is_error: The tool could not do it.
+        trusted_verbatim: Compaction and trimming leave the message alone.
+
+    Raises:
+        ToolError: ``value`` holds something that has no JSON form.
+    """
+
+    __slots__ = ("artifacts", "content", "is_error", "summary", "trusted_verbatim", "value")
+
+    def __init__(
+        self,
+        content: ResultContent | None = None,
+        *,
+        value: Any = None,
+        artifacts: Sequence[str] = (),
+        summary: str | None = None,
+        is_error: bool = False,
+        trusted_verbatim: bool = False,
+    ) -> None:
+        self.value: JsonValue = None if value is None else _as_json(value)
+        self.content: list[Block] = _as_content(content, self.value)
+        self.artifacts = tuple(artifacts)
+        self.summary = summary
+        self.is_error = is_error
+        self.trusted_verbatim = trusted_verbatim
+
+    @classmethod
+    def text(cls, text: str, *, value: Any = None, summary: str | None = None) -> "ToolResult":
+        """Return a result that is this text."""
+        return cls(text, value=value, summary=summary)
+
+    @classmethod
+    def error(cls, message: str, *, value: Any = None, summary: str | None = None) -> "ToolResult":
+        """Return a result that tells the model what went wrong; it is never empty."""
+        message = message if message.strip() else "the tool failed without saying why"
+        return cls(message, value=value, summary=summary, is_error=True)
+
+    def joined_text(self) -> str:
+        """Return what of the content is text, JSON included, each part on a line of its own."""
+        content = self.content
+        if len(content) == 1 and content[0].type == "text":
+            return content[0].text
+        return "\n".join(text for block in content if (text := _text_of(block)) is not None)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ToolResult):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in ToolResult.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        kind = ".error" if self.is_error else ""
+        return f"ToolResult{kind}({', '.join(block.type for block in self.content)})"
+
+
+def as_result(value: Any) -> ToolResult:
+    """Return what a model is given for the value that a tool returned.
+
+    ========================================  ===================================================
+    value                                     what the model reads
+    ========================================  ===================================================
+    ``str``                                   the text as it is, an empty one too
+    ``None``                                  ``null``
+    numbers and booleans                      their JSON; NaN and the infinities are ``null``
+    text, image, audio, file and JSON blocks  the block, or the blocks of a list that holds one
+    ``bytes``                                 a file block of ``application/octet-stream``
+    what JSON writes as a string              that string without quotes: ``Decimal``, dates,
+                                              ``UUID``, ``Path``, an ``Enum`` of strings
+    everything else that has a JSON form      compact strict JSON: models, dataclasses, mappings,
+                                              sequences, sets; bytes inside as URL-safe base64
+    ========================================  ===================================================
+
+    Raises:
+        ToolError: The value has no JSON form; the message names the type.
+    """
+    if isinstance(value, ToolResult):
+        return value
+    return ToolResult(_content_of(value))
+
+
+def cut_result(result: ToolResult, max_chars: int) -> ToolResult:
+    """Return the result with no more text than ``max_chars`` and a marker, if it has more.
+
+    The marker comes after the text and states how long it was. Images, audio and files stay.
+    """
+    total = sum(len(text) for block in result.content if (text := _text_of(block)) is not None)
+    if total <= max_chars:
+        return result
+    left = max_chars
+    content: list[Block] = []
+    for block in result.content:
+        text = _text_of(block)
+        if text is None or len(text) <= left:
+            content.append(block)
+            left -= len(text or "")
+        else:
+            if left:
+                content.append(TextBlock(text=text[:left]))
+            left = 0
+    content.append(TextBlock(text=f"\n[cut: the first {max_chars} of {total} characters]"))
+    cut = ToolResult.__new__(ToolResult)
+    for name in ToolResult.__slots__:
+        setattr(cut, name, getattr(result, name))
+    cut.content = content
+    return cut
+
+
+def _text_of(block: Block) -> str | None:
+    match block:
+        case TextBlock():
+            return block.text
+        case JsonBlock():
+            return dump_json(block.value)
+        case _:
+            return None
+
+
+def _as_content(content: ResultContent | None, value: JsonValue) -> list[Block]:
+    if type(content) is str:
+        return [TextBlock(text=content)]
+    if isinstance(content, str):
+        return [TextBlock(text=str.__str__(content))]
+    if content is None:
+        return [TextBlock(text=_json_text(value))]
+    return [content] if isinstance(content, _BLOCKS) else list(cast("Sequence[Block]", content))
+
+
+def _content_of(value: Any) -> ResultContent:
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        return str(value)
+    if isinstance(value, dict | list):
+        try:
+            return orjson.dumps(value, option=_PLAIN_JSON).decode()
+        except orjson.JSONEncodeError:
+            pass  # there is something in it that JSON itself has no form for
+    if isinstance(value, _BLOCKS):
+        return value
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)
+        if any(isinstance(item, _BLOCKS) for item in items):
+            return [block for item in items for block in as_result(item).content]
+    if isinstance(value, bytes | bytearray | memoryview):
+        return FileBlock.from_bytes(bytes(cast("bytes", value)), "application/octet-stream")
+    return _json_text(_as_json(value))
+
+
+def _json_text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else dump_json(value)
+
+
+def _as_json(value: Any) -> JsonValue:
+    """Return the JSON form of the value as Python values; NaN is replaced when it is written."""
+    try:
+        return cast("JsonValue", _jsonable(value))
+    except UnicodeEncodeError:
+        pass
+    except PydanticSerializationError as exc:
+        if "UnicodeEncodeError" not in str(exc):
+            raise _no_json_form(value, exc) from exc
+    except (ValueError, RecursionError) as exc:
+        raise _no_json_form(value, exc) from exc
+    # Lone surrogates: models and dataclasses become plain containers whose texts can be cleaned.
+    return cast("JsonValue", _jsonable(_cleaned(_TO_PYTHON(value))))
+
+
+def _jsonable(value: Any) -> Any:
+    return to_jsonable_python(
+        value, bytes_mode="base64", inf_nan_mode="null", fallback=_refuse, by_alias=True
+    )
+
+
+def _refuse(value: Any) -> Any:
+    name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    raise ToolError(
+        f"the tool returned a value of type `{name}`, which has no JSON form: "
+        "return text, a number, a list, a mapping, a dataclass or a pydantic model"
+    )
+
+
+def _no_json_form(value: Any, exc: Exception) -> ToolError:
+    return ToolError(f"the tool returned a `{type(value).__qualname__}` without a JSON form: {exc}")
+
+
+_TO_PYTHON: Callable[[Any], Any] = SchemaSerializer(core_schema.any_schema()).to_python
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(str.__str__(value))
+    if isinstance(value, dict):
+        items = cast("Iterable[Any]", value.items())
+        return {_cleaned(key): _cleaned(item) for key, item in items}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_cleaned(item) for item in cast("Iterable[Any]", value)]
+    return value

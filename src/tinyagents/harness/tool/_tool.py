@@ -1,0 +1,302 @@
+"""A tool: what a model sees of it, how a call is checked, and how it runs."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Concatenate, Literal, NamedTuple, TypeVar
+
+from pydantic import JsonValue, TypeAdapter
+from pydantic.errors import PydanticUserError
+
+from ..concurrency import within
+from ..errors import ConfigurationError, ToolArgumentsError, ToolSchemaError
+from ..model import ToolSchema
+from ..text import JsonObject, dump_json
+from ._arguments import Arguments, ArgumentsInvalid, RawArguments, model_arguments
+from ._attempts import run_attempts
+from ._body import Body, bind_names, bind_whole, make_body
+from ._context import ToolContext
+from ._docstring import parse_docstring
+from ._inject import Injected
+from ._policy import ToolPolicy
+from ._result import ToolResult, as_result, cut_result
+from ._schema import describe, object_schema, without_properties
+from ._signature import Signature, first_parameter, function_name, read_signature
+
+ModelT = TypeVar("ModelT")
+
+
+class BoundCall(NamedTuple):
+    """The arguments of one call, checked."""
+
+    arguments: dict[str, Any]
+    """The values that the function gets, by the name of the parameter."""
+    dropped: tuple[str, ...] = ()
+    """Parameters for the application to fill that the model supplied values for in vain."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Tool:
+    """Something that a model can call. Immutable, and shared freely between runs.
+
+    Made by :func:`tool`, :meth:`from_schema` or :meth:`from_model`; ``dataclasses.replace`` gives
+    changed copies.
+    """
+
+    schema: ToolSchema
+    """What models see: parameters that the application fills are not in it."""
+    declared_parameters: JsonObject
+    """JSON Schema of all parameters, those included that the application fills."""
+    policy: ToolPolicy = ToolPolicy()
+    tags: frozenset[str] = frozenset()
+    """For middleware and hosts to choose tools by."""
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """The application's own data about the tool."""
+    injected: frozenset[str] = frozenset()
+    """The parameters that the application fills."""
+    returns: Any = inspect.Signature.empty
+    """The type of what the tool returns, where it is known."""
+    unbound: bool = False
+    """A method without its instance: what the instance gives under its name is the tool."""
+    _arguments: Arguments
+    _body: Body
+
+    def __post_init__(self) -> None:
+        check_name(self.schema.name)
+
+    @classmethod
+    def from_schema(
+        cls,
+        handler: Callable[..., Any],
+        *,
+        name: str,
+        description: str = "",
+        parameters: Mapping[str, Any] | None = None,
+        injected: Mapping[str, Injected] | None = None,
+        policy: ToolPolicy | None = None,
+        strict: bool | None = None,
+        thread: bool = True,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> "Tool":
+        """Make a tool of a JSON Schema, such as a tool server hands out.
+
+        Args:
+            handler: Gets the arguments as one ``dict``, and after it what it declares of
+                :class:`ToolContext` and :class:`Injected` parameters.
+            name: The tool's name.
+            description: What it does, for the model.
+            parameters: The schema, by default in the dialect of 2020-12; an object schema.
+            injected: Properties of the schema that the application fills and no model sees.
+            policy: What the tool does and needs.
+            strict: Ask the provider to enforce the schema; ``None`` leaves it to the adapter.
+            thread: Run a handler that is not async in a worker thread.
+            tags: See :class:`Tool`.
+            metadata: See :class:`Tool`.
+
+        Raises:
+            ToolSchemaError: The schema is not valid or not one of an object, or the handler has
+                a parameter that nobody fills.
+        """
+        filled = injected or {}
+        declared = object_schema(parameters, name)
+        shown = without_properties(declared, filled)
+        signature = _handler_signature(handler, name)
+        resolvers = {key: mark.resolver() for key, mark in filled.items()}
+        bind = bind_whole(handler, injected=signature.injected, filled=resolvers)
+        return Tool(
+            schema=ToolSchema(name=name, description=description, parameters=shown, strict=strict),
+            declared_parameters=declared,
+            policy=policy or ToolPolicy(),
+            tags=frozenset(tags),
+            metadata=dict(metadata or {}),
+            injected=frozenset(filled),
+            returns=signature.returns,
+            _arguments=RawArguments(shown, name),
+            _body=make_body(handler, bind, thread=thread),
+        )
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Callable[..., ModelT],
+        handler: Callable[Concatenate[ModelT, ...], Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        policy: ToolPolicy | None = None,
+        strict: bool | None = None,
+        thread: bool = True,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> "Tool":
+        """Make a tool whose arguments are one pydantic model, dataclass or ``TypedDict``.
+
+        Args:
+            model: The class; its fields are the parameters.
+            handler: Gets the instance, and after it what it declares of :class:`ToolContext` and
+                :class:`Injected` parameters.
+            name: The tool's name; the handler's by default.
+            description: What it does; the docstring of the handler or the model by default.
+            policy: What the tool does and needs.
+            strict: Ask the provider to enforce the schema; ``None`` leaves it to the adapter.
+            thread: Run a handler that is not async in a worker thread.
+            tags: See :class:`Tool`.
+            metadata: See :class:`Tool`.
+
+        Raises:
+            ToolSchemaError: The class has no JSON Schema, or the handler has a parameter that
+                nobody fills.
+        """
+        name = name or function_name(handler)
+        signature = _handler_signature(handler, name)
+        parameter = first_parameter(handler)
+        arguments = model_arguments(model, parameter, name)
+        if description is None:
+            text = getattr(handler, "__doc__", None) or getattr(model, "__doc__", None)
+            description = parse_docstring(text).description
+        bind = bind_names(handler, positional=(parameter,), injected=signature.injected)
+        return Tool(
+            schema=ToolSchema(
+                name=name, description=description, parameters=arguments.parameters, strict=strict
+            ),
+            declared_parameters=arguments.parameters,
+            policy=policy or ToolPolicy(),
+            tags=frozenset(tags),
+            metadata=dict(metadata or {}),
+            returns=signature.returns,
+            _arguments=arguments,
+            _body=make_body(handler, bind, thread=thread),
+        )
+
+    @property
+    def name(self) -> str:
+        """The application's name for the tool; adapters derive one that their provider takes."""
+        return self.schema.name
+
+    @property
+    def description(self) -> str:
+        """What the tool does, for the model."""
+        return self.schema.description
+
+    @property
+    def output_schema(self) -> JsonObject | None:
+        """JSON Schema of what the tool returns; ``None`` where its type is not known or has none."""
+        if self.returns is inspect.Signature.empty:
+            return None
+        try:
+            return describe(TypeAdapter(self.returns), "serialization")
+        except (PydanticUserError, NameError, TypeError):
+            return None
+
+    @property
+    def timeout(self) -> float | None | Literal["inherit"]:
+        """Seconds for a call with its retries; ``None`` for no limit, or what the run says."""
+        return self.policy.runtime.timeout
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether no other tool of the turn may run at the same time."""
+        return self.policy.runtime.exclusive
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether doing it twice is the same as doing it once."""
+        return self.policy.runtime.idempotent
+
+    @property
+    def retries(self) -> int:
+        """How often a failed call is made again: 0 unless the tool is idempotent."""
+        runtime = self.policy.runtime
+        return runtime.max_retries if runtime.idempotent else 0
+
+    @property
+    def max_result_chars(self) -> int | None:
+        """How much text of a result the model gets."""
+        return self.policy.runtime.max_result_chars
+
+    def validate(self, arguments: Mapping[str, JsonValue] | JsonValue) -> BoundCall:
+        """Check the arguments that a model gave.
+
+        Values are taken by the rules of JSON: a text is no number, a boolean is none, and dates,
+        enums, models and such are made from their JSON form. What the model supplies for
+        parameters that the application fills is dropped first.
+
+        Raises:
+            ToolArgumentsError: They do not fit; the message is for the model, with the schema.
+        """
+        dropped: tuple[str, ...] = ()
+        if self.injected and isinstance(arguments, Mapping):
+            dropped = tuple(name for name in arguments if name in self.injected)
+            if dropped:
+                arguments = {k: value for k, value in arguments.items() if k not in dropped}
+        try:
+            return BoundCall(self._arguments.check(arguments), dropped)
+        except ArgumentsInvalid as exc:
+            expected = dump_json(self.schema.parameters)
+            raise ToolArgumentsError(
+                f"the arguments of `{self.name}` do not fit its parameters: {exc}. "
+                f"Expected, as JSON Schema: {expected}",
+                tool=self.name,
+                errors=exc.errors,
+            ) from None
+
+    async def execute(
+        self,
+        bound: BoundCall,
+        ctx: ToolContext[Any],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - holds for all attempts, and raises its own
+    ) -> ToolResult:
+        """Run one call and convert what it returns.
+
+        What the tool raises passes through. A call of an idempotent tool that failed for a reason
+        that may pass is made again, after a wait that doubles each time. When the call is cancelled
+        or out of time a worker thread runs on, but nothing of it is heard any more.
+
+        Args:
+            bound: The arguments, from :meth:`validate`.
+            ctx: The context of this call.
+            timeout: Seconds for the whole call, retries and waits included.
+
+        Raises:
+            DeadlineExpired: The time is up; what was running has been cancelled.
+            ToolError: The tool says it could not do it, or returned what has no JSON form.
+        """
+        runtime = self.policy.runtime
+        if timeout is None and not runtime.max_retries:
+            value = await self._body(bound.arguments, ctx)
+        else:
+            call = partial(self._body, bound.arguments, ctx)
+            value = await within(timeout, partial(run_attempts, call, ctx, retries=self.retries))
+        result = as_result(value)
+        if runtime.max_result_chars is not None:
+            return cut_result(result, runtime.max_result_chars)
+        return result
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that cannot be shown or sent.
+
+    Raises:
+        ConfigurationError: It is blank, or has control characters or lone surrogates in it.
+    """
+    if not name.strip():
+        raise ConfigurationError("a tool needs a name: give one as `name=`")
+    if not name.isprintable():
+        raise ConfigurationError(f"the tool name {name!r} has characters in it that do not print")
+
+
+def _handler_signature(handler: Callable[..., Any], name: str) -> Signature:
+    signature = read_signature(handler, skip_first=True, descriptions={}, bags=True)
+    unfilled = signature.required - signature.injected.keys()
+    if unfilled:
+        raise ToolSchemaError(
+            f"nobody fills `{min(unfilled)}` of the handler of `{name}`: it gets the arguments "
+            "first, and what is annotated `ToolContext` or `Injected`"
+        )
+    return signature

@@ -1,0 +1,52 @@
+"""Everything for tests: what :mod:`tinyagents.harness.testkit` has, under a shorter name."""
+
+from typing import TYPE_CHECKING
+
+from ..harness import testkit as _harness
+
+if TYPE_CHECKING:
+    from ..harness.testkit import (
+        Reply,
+        ScriptedChatModel,
+        ScriptedModel,
+        ScriptExhausted,
+        Step,
+        call,
+        calls,
+        delay,
+        fail,
+        hang,
+        refuse,
+        say,
+        say_json,
+        think,
+    )
+
+__all__ = (
+    "Reply",
+    "ScriptExhausted",
+    "ScriptedChatModel",
+    "ScriptedModel",
+    "Step",
+    "call",
+    "calls",
+    "delay",
+    "fail",
+    "hang",
+    "refuse",
+    "say",
+    "say_json",
+    "think",
+)
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(_harness, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

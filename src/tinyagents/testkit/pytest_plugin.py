@@ -1,0 +1,1 @@
+"""The pytest plugin of tinyagents; pytest loads it wherever tinyagents is installed."""

@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from tinyagents.harness.text import dump_json
+from tinyagents.harness.tool_calling import repair_arguments
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"city": "Paris"}<|im_end|>',
+        '<|tool_call_begin|>{"city": "Paris"}<|tool_call_end|>',
+        '{"city": "Paris"}</tool_call>',
+        '<tool_call>{"city": "Paris"}',
+        '[TOOL_CALLS]{"city": "Paris"}',
+        '{"city": "Paris"}<\uff5ctool\u2581call\u2581end\uff5c>',
+        '```json\n{"city": "Paris"}\n```',
+        '{"city": "Paris"}{"city": "Paris"}',
+        '{"city": "Paris"}]',
+        '{"city": "Paris"}}',
+        '{}{"city": "Paris"}',
+    ],
+)
+def test_arguments_with_leaked_markers_or_something_behind_them_are_repaired(raw: str) -> None:
+    assert repair_arguments(raw) == ({"city": "Paris"}, None)
+
+
+@pytest.mark.parametrize("raw", ["", "   ", "null", "{}"])
+def test_no_arguments_stay_no_arguments(raw: str) -> None:
+    assert repair_arguments(raw) == ({}, None)
+
+
+@pytest.mark.parametrize("raw", ["[1]", '"x"', "7", "true", '{"body":"abc', "<|im_end|>", "hello"])
+def test_what_is_no_object_stays_invalid_with_its_text(raw: str) -> None:
+    arguments, invalid = repair_arguments(raw)
+    assert arguments == {}
+    assert invalid is not None
+    assert invalid.raw == raw
+
+
+def test_valid_arguments_that_hold_a_marker_are_not_touched() -> None:
+    raw = '{"text": "write <|im_end|> and </tool_call> here"}'
+    assert repair_arguments(raw)[0] == {"text": "write <|im_end|> and </tool_call> here"}
+
+
+def test_a_marker_inside_a_text_survives_the_removal_of_one_outside() -> None:
+    raw = '{"text": "keep <|im_end|> \\" this"}<|im_end|>'
+    assert repair_arguments(raw)[0] == {"text": 'keep <|im_end|> " this'}
+
+
+@given(
+    st.dictionaries(
+        st.text(alphabet='abc<|{"', max_size=5),
+        st.text(alphabet='<|>{}"\\/im_endtool call', max_size=30),
+        max_size=3,
+    )
+)
+def test_any_valid_object_comes_back_as_it_is(value: dict[str, str]) -> None:
+    assert repair_arguments(dump_json(value)) == (value, None)

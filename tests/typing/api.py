@@ -1,0 +1,1 @@
+"""What a user's type checker infers: checked by mypy and pyright, never run."""
