@@ -29,7 +29,7 @@ DataT = TypeVar("DataT")
 class RunConfig(BaseModel):
     """Identity and policy of one run, as data that can be stored and sent."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     run_id: RunId = ""
     """A new one is made when it is empty."""

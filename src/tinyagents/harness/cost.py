@@ -13,7 +13,7 @@ __all__ = ("CostTotals", "ModelPricing", "estimate_cost")
 _MILLION = Decimal(1_000_000)
 
 
-class ModelPricing(BaseModel, frozen=True, extra="forbid"):
+class ModelPricing(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """US dollars per million tokens; what a price table leaves out costs what its kind does."""
 
     input: Decimal = Decimal(0)

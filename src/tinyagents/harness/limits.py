@@ -12,7 +12,7 @@ LimitKind: TypeAlias = Literal["model_calls", "tool_calls", "wall_clock"]
 class RunLimits(BaseModel):
     """The most that one run may use. A limit is reached when the next call would exceed it."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     max_model_calls: NonNegativeInt = 25
     max_tool_calls: NonNegativeInt = 50

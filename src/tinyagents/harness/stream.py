@@ -50,6 +50,8 @@ class _Chunk:
     """What all chunks have: whose they are, and their place in the stream."""
 
     type: ClassVar[str]
+    mode: ClassVar[StreamMode]
+    """The mode that a stream must ask for to get it."""
 
     origin: "EventOrigin"
     offset: int
@@ -81,6 +83,7 @@ class TextDelta(_Chunk):
     """A piece of the answer's text."""
 
     type: ClassVar[str] = "text_delta"
+    mode: ClassVar[StreamMode] = "messages"
 
     text: str
     call_id: str
@@ -92,6 +95,7 @@ class ReasoningDelta(_Chunk):
     """A piece of what the model thinks."""
 
     type: ClassVar[str] = "reasoning_delta"
+    mode: ClassVar[StreamMode] = "messages"
 
     text: str
     call_id: str
@@ -102,6 +106,7 @@ class ToolCallDelta(_Chunk):
     """A piece of a tool call as the model writes it."""
 
     type: ClassVar[str] = "tool_call_delta"
+    mode: ClassVar[StreamMode] = "messages"
 
     call_id: str
     tool_call_id: str
@@ -117,6 +122,7 @@ class MessageDiscarded(_Chunk):
     """The pieces of this model call that were shown are void: the call is made again."""
 
     type: ClassVar[str] = "message_discarded"
+    mode: ClassVar[StreamMode] = "messages"
 
     call_id: str
     reason: str
@@ -127,6 +133,7 @@ class MessageCompleted(_Chunk):
     """A whole answer of the model."""
 
     type: ClassVar[str] = "message_completed"
+    mode: ClassVar[StreamMode] = "messages"
 
     message: AssistantMessage
     call_id: str
@@ -137,6 +144,7 @@ class ToolStarted(_Chunk):
     """A tool begins."""
 
     type: ClassVar[str] = "tool_started"
+    mode: ClassVar[StreamMode] = "tools"
 
     tool_call_id: str
     name: str
@@ -148,6 +156,7 @@ class ToolProgress(_Chunk):
     """A running tool reports."""
 
     type: ClassVar[str] = "tool_progress"
+    mode: ClassVar[StreamMode] = "tools"
 
     tool_call_id: str
     name: str
@@ -159,6 +168,7 @@ class ToolCompleted(_Chunk):
     """A tool call has its result."""
 
     type: ClassVar[str] = "tool_completed"
+    mode: ClassVar[StreamMode] = "tools"
 
     tool_call_id: str
     name: str
@@ -178,6 +188,7 @@ class StateUpdate(_Chunk):
     """Something that the application or a memory changed."""
 
     type: ClassVar[str] = "state_update"
+    mode: ClassVar[StreamMode] = "updates"
 
     name: str
     value: Any
@@ -188,6 +199,7 @@ class UsageUpdate(_Chunk):
     """The tokens of one more model call."""
 
     type: ClassVar[str] = "usage_update"
+    mode: ClassVar[StreamMode] = "updates"
 
     usage: Usage
     total: Usage
@@ -198,6 +210,7 @@ class CostUpdate(_Chunk):
     """The cost of one more model call."""
 
     type: ClassVar[str] = "cost_update"
+    mode: ClassVar[StreamMode] = "updates"
 
     cost: CostTotals
     total: CostTotals
@@ -208,6 +221,7 @@ class EventChunk(_Chunk):
     """An event of the run or of a run inside it."""
 
     type: ClassVar[str] = "event"
+    mode: ClassVar[StreamMode] = "events"
 
     event: "AgentEvent"
 
@@ -217,6 +231,7 @@ class Final(_Chunk, Generic[StateT, OutputT]):
     """The end of a run that did not raise. Nothing follows it."""
 
     type: ClassVar[str] = "final"
+    mode: ClassVar[StreamMode] = "final"
 
     run: "AgentRun[StateT, OutputT]"
 

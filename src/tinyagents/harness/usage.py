@@ -11,7 +11,7 @@ __all__ = ("Usage", "UsageTotals")
 _Detail = Annotated[NonNegativeInt, Field(exclude_if=operator.not_)]
 
 
-class Usage(BaseModel, frozen=True, extra="forbid"):
+class Usage(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """Tokens of one model call, or of several added up.
 
     ``input_tokens`` counts the whole prompt, what came from or went to the provider's prompt cache

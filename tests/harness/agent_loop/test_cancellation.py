@@ -135,7 +135,13 @@ async def test_the_wall_clock_cuts_a_slow_model() -> None:
     assert run is not None
     assert run.status == "failed"
     kinds = [event.kind for event in run.events]
-    assert kinds == ["run.started", "model.started", "model.cancelled", "limit.reached", "run.failed"]
+    assert kinds == [
+        "run.started",
+        "model.started",
+        "model.cancelled",
+        "limit.reached",
+        "run.failed",
+    ]
 
 
 async def test_the_wall_clock_can_stop_the_run_with_what_there_is() -> None:

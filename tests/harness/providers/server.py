@@ -144,6 +144,13 @@ async def _request(stream: anyio.abc.SocketStream, connection: h11.Connection) -
                 return None
 
 
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait, a few seconds at most, for a state that nothing announces."""
+    with anyio.fail_after(5):
+        while not condition():  # noqa: ASYNC110 - a pool and a thread have no event to wait for
+            await anyio.sleep(0.005)
+
+
 def cut(data: bytes, *, seed: int, pieces: int = 12) -> tuple[bytes, ...]:
     """Cut bytes at places that depend on the seed alone."""
     if len(data) < 2:

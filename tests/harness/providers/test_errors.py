@@ -132,7 +132,9 @@ def test_a_prompt_that_is_too_long_has_its_own_class(status: int, words: str) ->
 
 
 def test_a_code_alone_tells_of_a_prompt_that_is_too_long() -> None:
-    assert type(refused(400, {"error": {"code": "context_length_exceeded"}})) is ContextOverflowError
+    assert (
+        type(refused(400, {"error": {"code": "context_length_exceeded"}})) is ContextOverflowError
+    )
 
 
 def test_an_answer_limit_that_is_too_high_is_no_overflow_of_the_prompt() -> None:

@@ -13,7 +13,6 @@ import orjson
 import pytest
 
 from tests.harness.providers.server import Reply, Seen, cut, serve, single_bytes
-from tests.support import shared_folder
 from tinyagents.harness.errors import (
     AuthenticationError,
     BadRequestError,
@@ -37,7 +36,7 @@ from tinyagents.harness.model import (
 from tinyagents.harness.providers import PROVIDERS, OpenAIChatModel
 
 _PRESETS = {"google-gla": "google", "ollama-cloud": "ollama"}
-_SMALL = 900
+_SMALL = 600
 """Bytes: bodies up to here are also sent one byte at a time."""
 
 
@@ -260,7 +259,7 @@ _REQUEST = ModelRequest(messages=[UserMessage(content="hello")])
 
 def _replies(response: dict[str, Any]) -> list[Reply]:
     body = response["sse"].encode() if "sse" in response else orjson.dumps(response["body"])
-    forms = [(body,), cut(body, seed=1), cut(body, seed=2, pieces=60)]
+    forms = [(body,), cut(body, seed=1), cut(body, seed=2, pieces=30)]
     if len(body) <= _SMALL:
         forms.append(single_bytes(body))
     return [

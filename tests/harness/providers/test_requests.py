@@ -1,6 +1,7 @@
 """What is sent, and what is refused before anything is."""
 
 import gc
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -42,6 +43,7 @@ from tinyagents.harness.model import (
     drain,
 )
 from tinyagents.harness.providers import PROVIDERS, OpenAIChatModel, ProviderPreset
+from tinyagents.harness.text import JsonObject
 from tinyagents.harness.tool import wire_names
 
 URL = "https://api.openai.com/v1"
@@ -304,12 +306,8 @@ async def test_cache_markers_of_a_text_are_sent_to_their_own_provider(
 
 async def test_a_refusal_goes_back_in_its_field_or_as_text(router: respx.MockRouter) -> None:
     message = AssistantMessage(content=[RefusalBlock(text="No.")])
-    assert await sent(router, message) == [
-        {"role": "assistant", "refusal": "No.", "content": None}
-    ]
-    assert await sent(router, message, provider="groq") == [
-        {"role": "assistant", "content": "No."}
-    ]
+    assert await sent(router, message) == [{"role": "assistant", "refusal": "No.", "content": None}]
+    assert await sent(router, message, provider="groq") == [{"role": "assistant", "content": "No."}]
 
 
 async def test_citations_are_not_sent(router: respx.MockRouter) -> None:
@@ -353,8 +351,6 @@ async def test_ids_are_derived_where_a_provider_takes_its_own_form_only(
         ids = [call["id"] for call in wire[0]["tool_calls"]]
         assert ids == [wire[1]["tool_call_id"], wire[2]["tool_call_id"]]
         assert len(set(ids)) == 2
-        import re
-
         assert all(re.fullmatch(form, each) for each in ids)
 
 
@@ -416,8 +412,16 @@ async def test_a_strict_tool_is_closed_and_marked(router: respx.MockRouter) -> N
     assert "additionalProperties" not in WEATHER.parameters
 
 
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-OPEN = {"type": "object", "properties": {"tags": {"type": "object"}}, "required": ["tags"]}
+CITY: JsonObject = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+}
+OPEN: JsonObject = {
+    "type": "object",
+    "properties": {"tags": {"type": "object"}},
+    "required": ["tags"],
+}
 
 
 async def test_a_schema_is_strict_where_that_changes_nothing_of_its_meaning(

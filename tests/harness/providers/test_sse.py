@@ -69,10 +69,8 @@ def test_a_line_without_end_is_given_up_at_the_bound() -> None:
 
 
 def test_an_event_of_ever_more_lines_is_given_up_at_the_bound() -> None:
-    parser = SseParser(max_event_bytes=100)
     with pytest.raises(MalformedResponseError, match="`max_event_bytes`"):
-        for _ in range(100):
-            parser.feed(b"data: more\n")
+        parse(*[b"data: more\n"] * 100, limit=100)
 
 
 def test_the_bound_is_for_one_event_and_not_for_the_stream() -> None:

@@ -104,7 +104,9 @@ async def test_pieces_of_a_failed_attempt_are_declared_void() -> None:
 
 
 async def test_an_error_of_the_run_is_raised_by_the_iteration_with_the_run() -> None:
-    stream = harness(fail(ServerError("down", retryable=False), after="half an ")).stream(None, "go")
+    stream = harness(fail(ServerError("down", retryable=False), after="half an ")).stream(
+        None, "go"
+    )
     with pytest.raises(ServerError) as caught:
         async for _ in stream:
             pass

@@ -39,6 +39,9 @@ class Point:
     y: float = 0.0
 
 
+ORIGIN = Point(1)
+
+
 class Options(TypedDict, total=False):
     deep: bool
 
@@ -122,7 +125,7 @@ def test_a_tool_without_parameters_has_an_empty_object_schema() -> None:
 
 def test_what_a_single_place_refers_to_stands_in_that_place() -> None:
     @tool
-    def f(color: Color, item: Item, at: Point = Point(1), options: Options | None = None) -> None: ...
+    def f(color: Color, item: Item, at: Point = ORIGIN, options: Options | None = None) -> None: ...
 
     assert f.schema.parameters == {
         "type": "object",
@@ -379,7 +382,8 @@ def test_a_name_that_models_use_for_themselves_can_be_a_parameter() -> None:
 
 def test_the_output_schema_is_that_of_the_return_type() -> None:
     @tool
-    async def found() -> list[Item]: ...
+    async def found() -> list[Item]:
+        return []
 
     @tool(output=Point)
     async def other(): ...  # type: ignore[no-untyped-def]

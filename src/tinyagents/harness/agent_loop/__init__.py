@@ -2,7 +2,7 @@
 
 from ._drive import drive, step
 from ._result import AgentRun
-from ._run import AgentSpec, LoopRun, Outlet, SystemPrompt
+from ._run import AgentSpec, LoopRun, SystemFunction
 from ._snapshot import (
     SNAPSHOT_VERSION,
     Counters,
@@ -21,13 +21,12 @@ __all__ = (
     "Counters",
     "InterruptRequest",
     "LoopRun",
-    "Outlet",
     "PendingCall",
     "Phase",
     "Repeats",
     "RunSnapshot",
     "RunStatus",
-    "SystemPrompt",
+    "SystemFunction",
     "drive",
     "step",
 )

@@ -26,23 +26,15 @@ from ..model import (
     StreamMerger,
     ToolCallDelta as ModelToolCallDelta,
 )
-from ..stream import (
-    CostUpdate,
-    MessageCompleted,
-    MessageDiscarded,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-    UsageUpdate,
-)
+from ..structured import OutputSpec
 from ..usage import Usage
-from ._run import LoopRun, Outlet
+from ._run import LoopRun, SystemFunction
 
 _CHARACTERS_PER_TOKEN = 4
 """A rough figure for what a provider did not count, as tokenizers average on English."""
 
 
-async def answer(run: LoopRun) -> ModelResponse:
+async def answer(run: LoopRun) -> None:
     """Ask the model for the next answer and put it into the transcript.
 
     Raises:
@@ -50,57 +42,54 @@ async def answer(run: LoopRun) -> ModelResponse:
         ModelNotFoundError: No model can serve.
     """
     snapshot, ctx, hooks = run.snapshot, run.ctx, run.spec.middleware
-    request = await build_request(run)
+    request = build_request(run)
+    if callable(run.spec.system):
+        request.messages[:0] = await _dynamic_system(run, run.spec.system)
     if hooks.before_model:
         await run_hooks(hooks.before_model, "before_model", ctx, request)
         request.messages = repair_messages(request.messages).messages
     binding = choose_model(run, request)
-    plan_output(run, request, binding)
+    if run.output is not None:
+        plan_output(run, run.output, request, binding)
     snapshot.counters.model_calls += 1
-    call_id = f"{ctx.run_id}-model-{snapshot.counters.model_calls}"
+    call_id = f"{ctx.origin.run_id}-model-{snapshot.counters.model_calls}"
     name = binding.resolved.name
     began = ctx.clock.monotonic()
     started_ms = ctx.events.emit("model.started", ctx.origin, {"call_id": call_id, "model": name})
     run.model_call = (call_id, name, started_ms, began)
     if hooks.wrap_model:
         chain = around_model(
-            hooks.wrap_model, ctx, lambda changed: _rebound(run, changed, request, binding, call_id)
+            hooks.wrap_model, ctx, lambda changed: _rebound(run, changed, binding, call_id)
         )
         response = await chain(request)
     else:
         response = await call_with_retries(run, binding, request, call_id)
-    run.response = response
+    run.response = run.unaccounted = response
     if hooks.after_model:
         await run_hooks(hooks.after_model, "after_model", ctx, response)
     _account(run, request, response, call_id)
-    return response
 
 
-async def build_request(run: LoopRun) -> ModelRequest:
+def build_request(run: LoopRun) -> ModelRequest:
     """Make the request of the next call from the transcript and the agent's settings."""
     spec, snapshot = run.spec, run.snapshot
-    system = spec.system
-    if system is None:
-        messages = list(snapshot.messages)
-    else:
-        head = system if isinstance(system, SystemMessage) else await _system_message(run, system)
-        messages = list(snapshot.messages) if head is None else [head, *snapshot.messages]
-    settings = spec.settings
+    system, settings = spec.system, spec.settings
+    messages = snapshot.messages
     limit = _output_limit(run)
     if limit != settings.max_tokens:
         settings = settings.model_copy(update={"max_tokens": limit})
     return ModelRequest(
-        messages=messages,
-        tools=() if snapshot.tools_off else run.tool_schemas,
+        [system, *messages] if isinstance(system, SystemMessage) else messages.copy(),
+        () if snapshot.tools_off else run.tool_schemas,
         settings=settings,
     )
 
 
-async def _system_message(run: LoopRun, system: Any) -> SystemMessage | None:
-    text = system(run.ctx) if callable(system) else system
+async def _dynamic_system(run: LoopRun, system: SystemFunction) -> list[Message]:
+    text = system(run.ctx)
     if inspect.isawaitable(text):
         text = await text
-    return SystemMessage(content=text) if text else None
+    return [SystemMessage(content=text)] if text else []
 
 
 def _output_limit(run: LoopRun) -> int | None:
@@ -133,23 +122,25 @@ def choose_model(run: LoopRun, request: ModelRequest) -> ModelBinding:
     return binding
 
 
-def plan_output(run: LoopRun, request: ModelRequest, binding: ModelBinding) -> None:
+def plan_output(
+    run: LoopRun, output: OutputSpec[Any], request: ModelRequest, binding: ModelBinding
+) -> None:
     """Add the output type to the request in the way that suits the model."""
     run.snapshot.structured_by_tool = False
-    if run.output is None or request.response_format is not None or run.snapshot.tools_off:
+    if request.response_format is not None or run.snapshot.tools_off:
         return
     profile = binding.model.profile
-    if run.output.strategy_for(profile) == "native":
-        request.response_format = run.output.response_format()
+    if output.strategy_for(profile) == "native":
+        request.response_format = output.response_format()
         return
     run.snapshot.structured_by_tool = True
     if not request.tools and profile.forced_tool_choice is not False:
         request.tool_choice = "required"
-    request.tools = (*request.tools, run.output.tool_schema())
+    request.tools = (*request.tools, output.tool_schema())
 
 
 async def _rebound(
-    run: LoopRun, request: ModelRequest, original: ModelRequest, binding: ModelBinding, call_id: str
+    run: LoopRun, request: ModelRequest, binding: ModelBinding, call_id: str
 ) -> ModelResponse:
     if request.model is not None and request.model != binding.resolved.name:
         binding = choose_model(run, request)
@@ -164,9 +155,15 @@ async def call_with_retries(
     most = min(policy.max_attempts, run.limits.max_retries_per_call + 1)
     tried = {binding.resolved.name}
     attempts, waited, attempt = 1, 0.0, 1
+    bounded = run.limits.model_timeout is not None
     while True:
         try:
-            response = await _attempt(run, binding, request, call_id)
+            if bounded:
+                response = await _ask_in_time(run, binding, request, call_id)
+            elif ctx.streaming:
+                response = await _ask_streaming(run, binding, request, call_id)
+            else:
+                response = await binding.model.invoke(request, ctx=ctx)
         except ModelError as error:
             error.attempts = attempts
             if attempt < most and policy.should_retry(error, attempt):
@@ -226,32 +223,28 @@ def _discard(run: LoopRun, call_id: str, error: ModelError) -> None:
     usage = _partial_usage(merger)
     name = run.model_call[1] if run.model_call is not None else ""
     _record_usage(run, call_id, name, usage)
-    if run.want_deltas:
-        run.publish(MessageDiscarded, call_id, str(error))
+    if run.feed is not None:
+        run.feed.message_discarded(call_id, str(error))
 
 
-async def _attempt(
+async def _ask_in_time(
     run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str
 ) -> ModelResponse:
-    ask = _ask_streaming if run.ctx.streaming else _ask
-    seconds = run.limits.model_timeout
-    if seconds is None:
-        return await ask(run, binding, request, call_id)
+    seconds, profile = run.limits.model_timeout, binding.model.profile
+
+    async def ask() -> ModelResponse:
+        if run.ctx.streaming:
+            return await _ask_streaming(run, binding, request, call_id)
+        return await binding.model.invoke(request, ctx=run.ctx)
+
     try:
-        return await within(seconds, lambda: ask(run, binding, request, call_id))
+        return await within(seconds, ask)
     except DeadlineExpired:
-        profile = binding.model.profile
         raise ProviderTimeoutError(
             f"no complete answer within the run's limit of {seconds:g} s for a model call",
             provider=profile.provider or None,
             model=profile.model or binding.resolved.name,
         ) from None
-
-
-async def _ask(
-    run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str
-) -> ModelResponse:
-    return await binding.model.invoke(request, ctx=run.ctx)
 
 
 async def _ask_streaming(
@@ -261,7 +254,7 @@ async def _ask_streaming(
     merger = run.merger = StreamMerger()
     ctx, hooks = run.ctx, run.spec.middleware.on_model_delta
     observed = bool(hooks) or ctx.events.listened
-    outlet = run.outlet if run.want_deltas else None
+    feed = run.feed
     began, first = ctx.clock.monotonic(), None
     stream: Any = binding.model.stream(request, ctx=ctx)
     try:
@@ -277,8 +270,8 @@ async def _ask_streaming(
                 first = ctx.clock.monotonic() - began
             if observed:
                 await _show_observers(run, call_id, item)
-            if outlet is not None and _put_delta(run, outlet, call_id, item):
-                await outlet.room()
+            if feed is not None and feed.delta(call_id, item):
+                await feed.room()
     finally:
         if (close := getattr(stream, "aclose", None)) is not None:
             await close()
@@ -286,28 +279,6 @@ async def _ask_streaming(
     response.timing.first_token = first
     run.merger = None
     return response
-
-
-def _put_delta(
-    run: LoopRun, outlet: Outlet, call_id: str, item: MessageDelta | ModelToolCallDelta
-) -> bool:
-    """Show a piece to whoever follows the run, and tell whether they are far behind."""
-    origin, offset = run.ctx.origin, run.next_offset
-    behind = False
-    if item.__class__ is ModelToolCallDelta:
-        run.next_offset = offset + 1
-        return outlet.put(
-            ToolCallDelta(origin, offset, call_id, item.call_id, item.name, item.arguments)
-        )
-    assert isinstance(item, MessageDelta)
-    if item.reasoning:
-        behind = outlet.put(ReasoningDelta(origin, offset, item.reasoning, call_id))
-        offset += 1
-    if item.text:
-        behind = outlet.put(TextDelta(origin, offset, item.text, call_id))
-        offset += 1
-    run.next_offset = offset
-    return behind
 
 
 async def _show_observers(
@@ -341,8 +312,8 @@ def _emit_delta(run: LoopRun, call_id: str, item: Any) -> None:
 def _account(run: LoopRun, request: ModelRequest, response: ModelResponse, call_id: str) -> None:
     snapshot, ctx = run.snapshot, run.ctx
     snapshot.counters.steps += 1
-    message = response.message = _with_unique_ids(run, response.message)
-    run.calls = message.open_calls
+    run.unaccounted = None
+    message = response.message = _take_calls(run, response.message)
     resolved = response.resolved_model
     usage = message.usage
     snapshot.resolved_model = resolved
@@ -374,8 +345,8 @@ def _account(run: LoopRun, request: ModelRequest, response: ModelResponse, call_
         payload["output"] = _captured([message])
     ctx.events.emit("model.completed", ctx.origin, payload)
     snapshot.messages.append(message)
-    if run.want_deltas:
-        run.publish(MessageCompleted, message, call_id)
+    if run.feed is not None:
+        run.feed.message_completed(call_id, message)
 
 
 def _record_usage(run: LoopRun, call_id: str, model: str, usage: Usage) -> None:
@@ -387,8 +358,8 @@ def _record_usage(run: LoopRun, call_id: str, model: str, usage: Usage) -> None:
     ctx.events.emit(
         "usage.recorded", ctx.origin, {"call_id": call_id, "model": model, "usage": usage}
     )
-    if run.want_updates:
-        run.publish(UsageUpdate, usage, ctx.usage.usage)
+    if run.feed is not None:
+        run.feed.usage(usage, ctx.usage.usage)
     pricing = run.spec.models.get(model).profile.pricing if model in run.spec.models else None
     if pricing is None:
         return
@@ -399,8 +370,8 @@ def _record_usage(run: LoopRun, call_id: str, model: str, usage: Usage) -> None:
         context = context.parent
     if cost != CostTotals.ZERO:
         ctx.emit("cost.recorded", call_id=call_id, model=model, cost=cost)
-    if run.want_updates:
-        run.publish(CostUpdate, cost, ctx.cost)
+    if run.feed is not None:
+        run.feed.cost(cost, ctx.cost)
 
 
 def _captured(messages: list[Message]) -> JsonValue:
@@ -409,21 +380,33 @@ def _captured(messages: list[Message]) -> JsonValue:
     return parse_json(dump_messages(messages))
 
 
-def _with_unique_ids(run: LoopRun, message: AssistantMessage) -> AssistantMessage:
-    """Give calls whose id is empty or was used before in the run an id of their own."""
+def _take_calls(run: LoopRun, message: AssistantMessage) -> AssistantMessage:
+    """Note the calls of an answer that the run must see to.
+
+    Returns:
+        The message, in which every call has an id that is its own within the run.
+    """
     seen = run.call_ids
-    changed: dict[int, ToolCallBlock] = {}
-    for call in message.tool_calls:
-        name = call.id
-        if not name or name in seen:
-            name = _fresh_id(call.id or "call", seen)
-            update = {"id": name, "provider_id": call.id or None}
-            changed[id(call)] = call.model_copy(update=update)
-        seen.add(name)
-    if not changed:
-        return message
-    content = [changed.get(id(block), block) for block in message.content]
-    return message.model_copy(update={"content": content})
+    calls: list[ToolCallBlock] = []
+    changed = answered = False
+    for block in message.content:
+        if block.type == "tool_call":
+            name = block.id
+            if not name or name in seen:
+                name = _fresh_id(block.id or "call", seen)
+                block = block.model_copy(update={"id": name, "provider_id": block.id or None})
+                changed = True
+            seen.add(name)
+            calls.append(block)
+        elif block.type == "tool_result":
+            answered = True
+    if changed:
+        fresh = iter(calls)
+        content = [next(fresh) if b.type == "tool_call" else b for b in message.content]
+        message = message.model_copy(update={"content": content})
+    # Calls of tools that the provider ran itself have their result beside them.
+    run.calls = message.open_calls if answered else calls
+    return message
 
 
 def _fresh_id(stem: str, seen: set[str]) -> str:
@@ -441,8 +424,14 @@ def end_open_call(run: LoopRun, error: BaseException | None) -> None:
         error: What the call failed with; ``None`` when it was cancelled.
     """
     merger, run.merger = run.merger, None
+    answered, run.unaccounted = run.unaccounted, None
     usage = None
-    if merger is not None and not merger.empty:
+    if answered is not None:
+        # A hook failed over an answer that was paid for.
+        message = _take_calls(run, answered.message)
+        usage = message.usage
+        run.snapshot.messages.append(message)
+    elif merger is not None and not merger.empty:
         usage = _partial_usage(merger)
         message = merger.message(partial=True).model_copy(update={"usage": usage})
         if message.content:

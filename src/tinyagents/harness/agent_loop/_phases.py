@@ -259,13 +259,12 @@ async def call_tools(run: LoopRun) -> Phase:
             if phase is not None:
                 return phase
     remaining = run.limits.max_tool_calls - snapshot.counters.tool_calls
-    over = len(fresh_calls(run)) > remaining
+    over = len(run.calls) > remaining and len(fresh_calls(run)) > remaining
     if over:
         hold_back(run, remaining, "the run's limit of tool calls is reached")
     await run_calls(run)
-    waiting = waiting_requests(snapshot.pending)
-    if waiting:
-        snapshot.interrupts = waiting
+    if any(pending.result is None for pending in snapshot.pending):
+        snapshot.interrupts = waiting = waiting_requests(snapshot.pending)
         snapshot.status = "interrupted"
         snapshot.reason = f"{len(waiting)} tool call(s) wait for an answer"
         return "finish"

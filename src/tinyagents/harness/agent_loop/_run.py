@@ -1,8 +1,8 @@
 """A run while it lives: its snapshot, its context, and what was worked out for it once."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..clock import Clock, Sleep
 from ..context import RunContext
@@ -18,16 +18,17 @@ from ..message import (
 from ..middleware import MiddlewareStack, ToolCall
 from ..model import ModelRegistry, ModelResponse, ModelSettings, StreamMerger, ToolSchema
 from ..policy import RunPolicy
-from ..stream import StreamChunk, StreamMode
 from ..structured import OutputSpec
 from ..tool import BoundCall, Tool, ToolRegistry, ToolResult
 from ._result import AgentRun
 from ._snapshot import InterruptRequest, PendingCall, RunSnapshot
 
-SystemPrompt: TypeAlias = (
-    "str | SystemMessage | Callable[[RunContext[Any]], str | None | Awaitable[str | None]] | None"
-)
-"""Instructions: text, a message, or a function that gives them for each model call."""
+if TYPE_CHECKING:
+    from ..stream import StreamMode
+    from ._feed import Feed, Outlet
+
+SystemFunction: TypeAlias = Callable[[RunContext[Any]], "str | None | Awaitable[str | None]"]
+"""Gives the instructions for one model call; ``None`` for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,25 +39,13 @@ class AgentSpec:
     models: ModelRegistry
     tools: ToolRegistry
     middleware: MiddlewareStack
-    system: SystemPrompt
+    system: SystemMessage | SystemFunction | None
     settings: ModelSettings
     policy: RunPolicy
     clock: Clock
     ids: IdGenerator
     sleep: Sleep
     listeners: tuple[ListenerLike, ...]
-
-
-class Outlet(Protocol):
-    """Where a run hands the chunks that somebody follows."""
-
-    def put(self, chunk: StreamChunk[Any, Any], /) -> bool:
-        """Hand on a chunk, at once, and tell whether whoever reads is far behind."""
-        ...
-
-    async def room(self) -> None:
-        """Wait until whoever reads has caught up."""
-        ...
 
 
 class CallSlot:
@@ -107,12 +96,11 @@ class LoopRun:
         "calls",
         "ctx",
         "deadline",
+        "feed",
         "guarded",
         "limits",
         "merger",
         "model_call",
-        "next_offset",
-        "outlet",
         "output",
         "output_value",
         "policy",
@@ -123,9 +111,7 @@ class LoopRun:
         "spec",
         "tool_schemas",
         "tools",
-        "want_deltas",
-        "want_tools",
-        "want_updates",
+        "unaccounted",
     )
 
     def __init__(
@@ -137,8 +123,6 @@ class LoopRun:
         tools: ToolRegistry,
         output: OutputSpec[Any] | None = None,
         guarded: bool = False,
-        outlet: Outlet | None = None,
-        modes: frozenset[StreamMode] = frozenset(),
     ) -> None:
         self.spec = spec
         self.snapshot = snapshot
@@ -151,15 +135,15 @@ class LoopRun:
         """Whether somebody outside may cancel the run through its token."""
         self.output = output
         self.output_value: Any = None
-        self.outlet = outlet
-        self.want_deltas = outlet is not None and "messages" in modes
-        self.want_tools = outlet is not None and "tools" in modes
-        self.want_updates = outlet is not None and "updates" in modes
+        self.feed: Feed | None = None
+        """What shows the run to whoever follows it."""
         self.single_call = False
         """End after the first answer, with its tool calls left to the caller."""
         self.deadline: float | None = None
         """When the wall clock runs out, on the context's monotonic clock."""
         self.response: ModelResponse | None = None
+        self.unaccounted: ModelResponse | None = None
+        """An answer that has arrived and is not in the transcript yet."""
         self.merger: StreamMerger | None = None
         """The pieces of a streamed answer that is not complete yet."""
         self.model_call: tuple[str, str, int, float] | None = None
@@ -168,8 +152,6 @@ class LoopRun:
         """The tool calls of the last answer that the run must see to."""
         self.slots: list[CallSlot] = []
         self.call_ids: set[str] = set()
-        self.next_offset = 0
-        """The place of the next chunk."""
 
     @property
     def messages(self) -> list[Message]:
@@ -181,27 +163,31 @@ class LoopRun:
 
     def pending_results(self) -> list[ToolMessage]:
         """Return one result for each call of the turn at hand, in call order."""
-        return [_result_of(pending) for pending in self.snapshot.pending]
+        return [pending.result or _missing_result(pending) for pending in self.snapshot.pending]
 
-    def publish(self, chunk_type: Callable[..., StreamChunk[Any, Any]], *fields: Any) -> None:
-        """Hand a chunk to whoever follows the run."""
-        if self.outlet is not None:
-            offset = self.next_offset
-            self.next_offset = offset + 1
-            self.outlet.put(chunk_type(self.ctx.origin, offset, *fields))
+    def follow(self, outlet: "Outlet", modes: "Collection[StreamMode]") -> "Feed":
+        """Show the run to ``outlet`` from now on, the pieces of the model's answers too."""
+        from ._feed import Feed
+
+        self.ctx.streaming = True
+        self.feed = Feed(outlet, self.ctx.origin, modes)
+        if "events" in modes:
+            self.ctx.events.add(self.feed)
+        return self.feed
 
     def result(self) -> AgentRun[Any, Any]:
         """Return the run as far as it got."""
         snapshot = self.snapshot
         snapshot.next_event = self.ctx.events.next_offset
         snapshot.cost = self.ctx.cost
+        messages = self.messages
         return AgentRun(
             state=self.ctx.state,
             status=snapshot.status,
             reason=snapshot.reason,
-            messages=self.messages,
+            messages=messages,
             output=self.output_value,
-            events=EventLog(self.ctx.events),
+            events=EventLog(self.ctx.events, run_id=self.ctx.run_id, messages=messages),
             snapshot=snapshot,
             response=self.response,
         )
@@ -263,7 +249,5 @@ def unfinished_result(
     )
 
 
-def _result_of(pending: PendingCall) -> ToolMessage:
-    if pending.result is not None:
-        return pending.result
+def _missing_result(pending: PendingCall) -> ToolMessage:
     return unfinished_result(pending.call_id, None, pending, "the run has stopped here")

@@ -79,7 +79,7 @@ class RunSnapshot(BaseModel):
     The application's state and dependencies are not part of it; they are passed in again.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", defer_build=True)
 
     version: int = SNAPSHOT_VERSION
     config: RunConfig

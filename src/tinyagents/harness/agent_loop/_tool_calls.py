@@ -14,7 +14,6 @@ from ..errors import (
 )
 from ..message import AssistantMessage, ToolMessage
 from ..middleware import ToolCall, ToolDelta, around_tool, run_hooks
-from ..stream import ToolCompleted, ToolProgress, ToolStarted
 from ..text import dump_json
 from ..tool import InterruptSignal, ToolContext, ToolError, ToolResult, normalize_arguments
 from ._run import CallSlot, LoopRun, unfinished_result
@@ -246,8 +245,8 @@ def _begin(run: LoopRun, slot: CallSlot) -> None:
     slot.started_ms = ctx.events.emit(
         "tool.started", ctx.origin, {"call_id": call.id, "tool_name": call.name}
     )
-    if run.want_tools:
-        run.publish(ToolStarted, call.id, call.name, call.arguments)
+    if run.feed is not None:
+        run.feed.tool_started(call)
 
 
 async def _run_one(run: LoopRun, slot: CallSlot) -> None:
@@ -320,8 +319,8 @@ def _progress(run: LoopRun, slot: CallSlot, message: str) -> None:
             hook(run.ctx, delta)
         message = delta.content
     run.ctx.emit("tool.progress", call_id=call.id, tool_name=call.name, message=message)
-    if run.want_tools:
-        run.publish(ToolProgress, call.id, call.name, message)
+    if run.feed is not None:
+        run.feed.tool_progress(call, message)
 
 
 async def _fold(run: LoopRun) -> None:
@@ -349,17 +348,20 @@ async def _fold(run: LoopRun) -> None:
         pending.result = message = _message_of(slot, result)
         pending.state = "done"
         _end_event(run, slot, result)
-        if run.want_tools:
-            run.publish(ToolCompleted, slot.call.id, slot.call.name, message, result.summary)
+        if run.feed is not None:
+            run.feed.tool_completed(slot.call, message, result.summary)
         first_error = first_error or slot.error
     if first_error is not None:
         raise first_error
 
 
 def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
+    call_id, name = slot.pending.call_id, slot.call.name
+    if not result.is_error and not result.trusted_verbatim and result.value is None:
+        return ToolMessage(tool_call_id=call_id, name=name, content=result.content)
     return ToolMessage(
-        tool_call_id=slot.pending.call_id,
-        name=slot.call.name,
+        tool_call_id=call_id,
+        name=name,
         content=result.content,
         is_error=result.is_error,
         trusted_verbatim=result.trusted_verbatim,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 from ..clock import Clock
 
 if TYPE_CHECKING:
+    from ..message import Message
     from ._kinds import AgentEvent
 
 _log = logging.getLogger("tinyagents.events")
@@ -176,9 +177,15 @@ class EventSink:
 class EventLog(Sequence["AgentEvent"]):
     """The events of a finished run, built when they are first read."""
 
-    __slots__ = ("_events", "_sink")
+    __slots__ = ("_events", "_sink", "messages", "run_id")
 
-    def __init__(self, sink: EventSink) -> None:
+    def __init__(
+        self, sink: EventSink, *, run_id: str = "", messages: "Sequence[Message]" = ()
+    ) -> None:
+        self.run_id = run_id
+        """The run that the log was made for; it holds the runs around and inside that one too."""
+        self.messages = messages
+        """That run's transcript, which has what payload-free events leave out."""
         self._sink = sink
         self._events: list[AgentEvent] | None = None
 

@@ -94,7 +94,7 @@ ProviderData: TypeAlias = Annotated[
 ]
 
 
-class BlockBase(BaseModel, frozen=True, extra="forbid"):
+class BlockBase(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """What all blocks share."""
 
     type: str
@@ -201,7 +201,7 @@ class FileBlock(MediaBlock, frozen=True):
         return cls(data=base64.b64encode(data).decode(), media_type=media_type, name=name)
 
 
-class InvalidArguments(BaseModel, frozen=True, extra="forbid"):
+class InvalidArguments(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """The arguments of a call as the model wrote them, and why they cannot be used."""
 
     raw: Text
@@ -298,8 +298,6 @@ Block: TypeAlias = Annotated[
     Field(discriminator="type"),
 ]
 """Any block, told apart by ``type``."""
-
-ToolResultBlock.model_rebuild()
 
 
 def as_blocks(value: Any) -> Any:

@@ -25,7 +25,7 @@ def _done(outcome: str) -> bool:
     return outcome == "done"
 
 
-class MessageBase(BaseModel, frozen=True, extra="forbid"):
+class MessageBase(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """What all messages share."""
 
     role: str

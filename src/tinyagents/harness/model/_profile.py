@@ -11,7 +11,7 @@ from ..cost import ModelPricing
 Modality: TypeAlias = Literal["text", "image", "audio", "file"]
 
 
-class CapabilitySet(BaseModel, frozen=True, extra="forbid"):
+class CapabilitySet(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """Demands on a model; the empty set is met by every model."""
 
     tool_calling: bool = False
@@ -27,7 +27,7 @@ class CapabilitySet(BaseModel, frozen=True, extra="forbid"):
     min_output_tokens: int | None = None
 
 
-class ModelProfile(BaseModel, frozen=True, extra="forbid"):
+class ModelProfile(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """What is known of a model. ``None`` means not known: allowed, but it meets no demand."""
 
     provider: str = ""
@@ -62,8 +62,6 @@ class ModelProfile(BaseModel, frozen=True, extra="forbid"):
 
     def missing(self, demands: CapabilitySet) -> list[str]:
         """Return the names of the demands that the model does not meet, or not knowably."""
-        if demands == _NO_DEMANDS:
-            return []
         lacks = [name for name in _FLAGS if getattr(demands, name) and not getattr(self, name)]
         for name in ("input_modalities", "output_modalities"):
             wanted: AbstractSet[str] = getattr(demands, name)
@@ -93,4 +91,3 @@ _FLAGS = (
     "json_schema",
     "reasoning",
 )
-_NO_DEMANDS = CapabilitySet()

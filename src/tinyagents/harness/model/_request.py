@@ -14,7 +14,7 @@ from ._profile import CapabilitySet
 ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
 
 
-class ReasoningConfig(BaseModel, frozen=True, extra="forbid"):
+class ReasoningConfig(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """How much a model should think, and what it should show of it."""
 
     effort: ReasoningEffort | None = None
@@ -22,7 +22,7 @@ class ReasoningConfig(BaseModel, frozen=True, extra="forbid"):
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
-class ModelSettings(BaseModel, frozen=True, extra="forbid"):
+class ModelSettings(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """How a model answers. ``None`` leaves a choice to the provider."""
 
     temperature: float | None = None
@@ -130,9 +130,6 @@ class PromptSegment:
     """How many messages of the request belong to the segment."""
 
 
-_DEFAULT_SETTINGS = ModelSettings()
-
-
 @dataclass(slots=True)
 class ModelRequest:
     """One call of a model. Hooks may change any of it; what they leave is what is sent."""
@@ -141,7 +138,7 @@ class ModelRequest:
     tools: Sequence[ToolSchema] = ()
     tool_choice: ToolChoice = "auto"
     response_format: ResponseFormat | None = None
-    settings: ModelSettings = _DEFAULT_SETTINGS
+    settings: ModelSettings = field(default_factory=ModelSettings)
     model: str | None = None
     """The registered model to use; unset, the resolution of :class:`ModelRegistry` decides."""
     model_hints: Sequence[ModelHint] = ()

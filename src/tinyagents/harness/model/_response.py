@@ -23,7 +23,7 @@ ModelSource: TypeAlias = Literal[
 ]
 
 
-class ResolvedModel(BaseModel, frozen=True, extra="forbid"):
+class ResolvedModel(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """Which model answered, and why that one."""
 
     name: str

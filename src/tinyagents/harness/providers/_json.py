@@ -1,16 +1,18 @@
 """Looking into decoded JSON whose shape is not known: a value of the wanted kind, or ``None``."""
 
-from typing import Any, cast
+from typing import Any
+
+from typing_extensions import TypeIs
 
 
 def as_object(value: Any) -> dict[str, Any] | None:
     """Return the value if it is an object."""
-    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+    return value if _is_object(value) else None
 
 
 def as_list(value: Any) -> list[Any] | None:
     """Return the value if it is an array."""
-    return cast(list[Any], value) if isinstance(value, list) else None
+    return value if _is_list(value) else None
 
 
 def as_text(value: Any) -> str | None:
@@ -21,3 +23,11 @@ def as_text(value: Any) -> str | None:
 def as_integer(value: Any) -> int | None:
     """Return the value if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_object(value: object) -> TypeIs[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeIs[list[Any]]:
+    return isinstance(value, list)

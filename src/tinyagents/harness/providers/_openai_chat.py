@@ -414,11 +414,14 @@ class _AnswerReader:
                 self._parser = SseParser(max_event_bytes=self._model.max_event_bytes)
             events = self._parser.finish() if chunk is None else self._parser.feed(chunk)
             items, done = self._take(events)
-            if self._failure is None and (done or chunk is None):
+            if done or (chunk is None and not self._has_failed()):
                 items += await self._finish(done=done)
             if items:
                 return items
         return []
+
+    def _has_failed(self) -> bool:
+        return self._failure is not None
 
     def _take(self, events: list[ServerSentEvent]) -> tuple[list[ModelStreamItem], bool]:
         """Return the items of the events, and whether the end mark was among them."""
@@ -438,15 +441,12 @@ class _AnswerReader:
     def _decode(self, event: ServerSentEvent) -> dict[str, Any] | None:
         """Return the event's document; ``None`` for a keep-alive."""
         try:
-            chunk: Any = orjson.loads(event.data)
+            document = as_object(orjson.loads(event.data))
         except orjson.JSONDecodeError:
-            chunk = self._decode_oddity(event)
-        chunk = as_object(chunk)
-        if chunk is None:
-            return None
-        if event.event == b"error" and not chunk.get("error"):
-            return {"error": chunk}
-        return chunk
+            document = as_object(self._decode_oddity(event))
+        if event.event == b"error" and document is not None and not document.get("error"):
+            return {"error": document}
+        return document
 
     def _decode_oddity(self, event: ServerSentEvent) -> Any:
         if event.event == b"error":

@@ -406,8 +406,8 @@ class ChatRequestEncoder:
         """Return the id itself if the provider takes it, or else one derived from it."""
         if self._id_pattern.fullmatch(given):
             return given
-        safe = safe_id(given)
-        return safe if self._id_pattern.fullmatch(safe) else safe[-_DIGEST_LENGTH:]
+        derived = _derived_id(given)
+        return derived if self._id_pattern.fullmatch(derived) else derived[-_DIGEST_LENGTH:]
 
     def _own(self, block: Block) -> JsonObject:
         data = block.provider_data
@@ -576,12 +576,12 @@ class ChatRequestEncoder:
 
 
 def safe_id(given: str) -> str:
-    """Return an id of letters, digits, ``_`` and ``-``: the given one, or one derived from it.
+    """Return an id of letters, digits, ``_`` and ``-``: the given one, or one derived from it."""
+    return _derived_id(given) if _ODD_ID.search(given) else given
 
-    A derived one has at most 40 characters, of which the last nine are letters and digits alone.
-    """
-    if len(given) <= _LONGEST_ID and not _ODD_ID.search(given):
-        return given
+
+def _derived_id(given: str) -> str:
+    """Return an id of at most 40 characters, whose last nine are letters and digits alone."""
     digest = sha256(given.encode("utf-8", "surrogatepass")).digest()[:_DIGEST_LENGTH]
     letters = "".join(_ID_ALPHABET[byte % len(_ID_ALPHABET)] for byte in digest)
     readable = _ODD_ID.sub("_", given)[: _LONGEST_ID - _DIGEST_LENGTH - 1]

@@ -683,7 +683,9 @@ def _reasoning_text(value: Any) -> str:
         return value
     if (listed := as_list(value)) is not None:
         return "".join(map(_reasoning_text, listed))
-    document = as_object(value) or {}
+    document = as_object(value)
+    if document is None:
+        return ""
     words = (_reasoning_text(document.get(name)) for name in _REASONING_WORDS)
     return next(filter(None, words), "")
 

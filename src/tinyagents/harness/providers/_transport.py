@@ -4,8 +4,10 @@ httpx is imported when the first client is made. A caller's own client may be of
 nothing here needs to know which.
 """
 
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import TracebackType
 from typing import Any, Protocol, Self
 from weakref import WeakKeyDictionary
@@ -247,7 +249,9 @@ class HttpTransport:
             max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_IDLE_CONNECTIONS
         )
         try:
-            return httpx.AsyncClient(http2=self._http2, limits=limits)
+            return httpx.AsyncClient(
+                http2=self._http2, limits=limits, verify=_tls_context(http2=self._http2)
+            )
         except ImportError as exc:
             raise MissingDependencyError("h2", extra="http2") from exc
 
@@ -378,6 +382,18 @@ async def _until_closed(client: HttpClient) -> AsyncGenerator[None]:
     finally:
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
             await client.aclose()
+
+
+@cache
+def _tls_context(*, http2: bool) -> ssl.SSLContext:
+    """Return the TLS settings that clients share: loading the authorities takes some 20 ms.
+
+    One for each protocol, since connecting writes the protocols on offer into them.
+    """
+    import httpx
+
+    _ = http2
+    return httpx.create_ssl_context()
 
 
 _keepers_of_loop: RunVar[WeakKeyDictionary[HttpTransport, _ClientKeeper]] = RunVar(

@@ -2,34 +2,22 @@
 
 from collections.abc import AsyncIterator, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 
 from ..agent_loop import AgentRun, Counters, LoopRun, Phase, RunStatus, drive
 from ..cancel import CancellationToken
 from ..concurrency import BackgroundTask
-from ..stream import Final, StreamChunk, StreamMode
 from ..usage import Usage
+
+if TYPE_CHECKING:
+    from ..stream import StreamChunk, StreamMode
 
 StateT = TypeVar("StateT")
 OutputT = TypeVar("OutputT")
 
-_MODES: dict[str, StreamMode] = {
-    "text_delta": "messages",
-    "reasoning_delta": "messages",
-    "tool_call_delta": "messages",
-    "message_discarded": "messages",
-    "message_completed": "messages",
-    "tool_started": "tools",
-    "tool_progress": "tools",
-    "tool_completed": "tools",
-    "state_update": "updates",
-    "usage_update": "updates",
-    "cost_update": "updates",
-    "event": "events",
-    "final": "final",
-}
+_ALL_MODES = frozenset(("messages", "tools", "updates", "events", "final"))
 
 
 class ChunkLog:
@@ -45,7 +33,7 @@ class ChunkLog:
     async def room(self) -> None:
         """Return at once."""
 
-    def put(self, chunk: StreamChunk[Any, Any], /) -> bool:
+    def put(self, chunk: "StreamChunk[Any, Any]", /) -> bool:
         """Add a chunk and wake the readers; none of them can hold the run up."""
         self._chunks.append(chunk)
         self._wake()
@@ -56,7 +44,7 @@ class ChunkLog:
         self._closed = True
         self._wake()
 
-    async def read(self, from_offset: int) -> AsyncIterator[StreamChunk[Any, Any]]:
+    async def read(self, from_offset: int) -> "AsyncIterator[StreamChunk[Any, Any]]":
         """Yield the chunks from an offset on, those to come too, until the log is closed."""
         position = from_offset
         while True:
@@ -100,6 +88,7 @@ class RunHandle(Generic[StateT, OutputT]):
     ) -> None:
         self._run = run
         self._log = log
+        self._feed = run.follow(log, _ALL_MODES)
         self._token = token
         self._result: AgentRun[StateT, OutputT] | None = None
         self._error: BaseException | None = None
@@ -118,9 +107,9 @@ class RunHandle(Generic[StateT, OutputT]):
     async def subscribe(
         self,
         *,
-        modes: Iterable[StreamMode] = ("messages", "tools", "final"),
+        modes: "Iterable[StreamMode]" = ("messages", "tools", "final"),
         from_offset: int = 0,
-    ) -> AsyncIterator[StreamChunk[StateT, OutputT]]:
+    ) -> "AsyncIterator[StreamChunk[StateT, OutputT]]":
         """Yield the run's chunks of these modes, from an offset on, until the run has ended.
 
         Any number may read at once, each at its own speed; leaving disturbs nothing. The iteration
@@ -128,7 +117,7 @@ class RunHandle(Generic[StateT, OutputT]):
         """
         wanted = frozenset(modes)
         async for chunk in self._log.read(from_offset):
-            if _MODES[chunk.type] in wanted:
+            if chunk.mode in wanted:
                 yield chunk
 
     def cancel(self, reason: str | None = None) -> None:
@@ -165,7 +154,7 @@ class RunHandle(Generic[StateT, OutputT]):
     async def _produce(self) -> None:
         try:
             self._result = result = await drive(self._run)
-            self._run.publish(Final, result)
+            self._feed.final(result)
         except BaseException as error:
             self._error = error
             if not isinstance(error, Exception):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as replace_fields
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import anyio
 from typing_extensions import TypedDict, Unpack
@@ -11,15 +11,14 @@ from ..agent_loop import (
     AgentRun,
     AgentSpec,
     LoopRun,
-    Outlet,
     RunSnapshot,
-    SystemPrompt,
+    SystemFunction,
     drive,
     step,
 )
 from ..cancel import CancellationToken
 from ..clock import Clock, Sleep, SystemClock
-from ..concurrency import Channel, in_event_loop
+from ..concurrency import in_event_loop
 from ..context import RunConfig, RunContext
 from ..errors import ConfigurationError, InvalidRequestError, ResumeError
 from ..events import EventOrigin, EventSink, ListenerLike
@@ -29,12 +28,14 @@ from ..message import AssistantMessage, Message, SystemMessage, ToolMessage, Use
 from ..middleware import Middleware, MiddlewareStack
 from ..model import ChatModel, ModelRegistry, ModelResponse, ModelSettings
 from ..policy import RunPolicy
-from ..stream import EventChunk, StreamChunk, StreamMode
 from ..structured import OutputSpec
 from ..tool import Tool, ToolRegistry
 from ._handle import ChunkLog, RunHandle
 from ._resume import continued, copied
 from ._stream import AgentStream
+
+if TYPE_CHECKING:
+    from ..stream import StreamMode
 
 StateT = TypeVar("StateT")
 T = TypeVar("T")
@@ -68,7 +69,10 @@ class RunOptions(TypedDict, total=False):
     """Answers to the interrupts of a snapshot: a mapping from their ids, or the one answer."""
 
 
-_DEFAULT_MODES: tuple[StreamMode, ...] = ("messages", "tools", "final")
+SystemPrompt: TypeAlias = str | SystemMessage | SystemFunction | None
+"""Instructions: text, a message, or a function that gives them for each model call."""
+
+_DEFAULT_MODES: "tuple[StreamMode, ...]" = ("messages", "tools", "final")
 _DEFAULT_MODEL = "default"
 
 
@@ -124,7 +128,7 @@ class AgentHarness:
             models=_registry(model, models or {}),
             tools=ToolRegistry(tools),
             middleware=MiddlewareStack(middleware),
-            system=system,
+            system=_system(system),
             settings=settings or ModelSettings(),
             policy=policy,
             clock=clock or SystemClock(),
@@ -188,7 +192,7 @@ class AgentHarness:
             else _registry(model, models or {}),
             tools=old.tools if tools is None else ToolRegistry(tools),
             middleware=old.middleware if middleware is None else MiddlewareStack(middleware),
-            system=old.system if system is None else system,
+            system=old.system if system is None else _system(system),
             policy=changed_policy,
             settings=settings or old.settings,
             listeners=old.listeners if listeners is None else tuple(listeners),
@@ -259,7 +263,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: None = None,
-        modes: Iterable[StreamMode] = ...,
+        modes: "Iterable[StreamMode]" = ...,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, None]: ...
     @overload
@@ -269,7 +273,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: type[T],
-        modes: Iterable[StreamMode] = ...,
+        modes: "Iterable[StreamMode]" = ...,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, T]: ...
     @overload
@@ -279,7 +283,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: Any,
-        modes: Iterable[StreamMode] = ...,
+        modes: "Iterable[StreamMode]" = ...,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, Any]: ...
     def stream(
@@ -288,7 +292,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: Any = None,
-        modes: Iterable[StreamMode] = _DEFAULT_MODES,
+        modes: "Iterable[StreamMode]" = _DEFAULT_MODES,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, Any]:
         """Run the agent and hand out what happens piece by piece; the consumer owns the run.
@@ -309,10 +313,8 @@ class AgentHarness:
         token = options.setdefault("cancellation", None) or CancellationToken()
         options["cancellation"] = token
         wanted = _modes(modes)
-        channel: Channel[StreamChunk[Any, Any]] = Channel()
         snapshot = self._begin(input, options)
-        run = self._open(state, snapshot, output, options, outlet=channel, modes=wanted)
-        return AgentStream(run, channel, token, wanted)
+        return AgentStream(self._open(state, snapshot, output, options), token, wanted)
 
     @overload
     def start(
@@ -362,10 +364,8 @@ class AgentHarness:
         """
         token = options.setdefault("cancellation", None) or CancellationToken()
         options["cancellation"] = token
-        log = ChunkLog()
         snapshot = self._begin(input, options)
-        run = self._open(state, snapshot, output, options, outlet=log, modes=_ALL_MODES)
-        return RunHandle(run, log, token)
+        return RunHandle(self._open(state, snapshot, output, options), ChunkLog(), token)
 
     @overload
     async def resume(
@@ -548,8 +548,6 @@ class AgentHarness:
         output: Any,
         options: RunOptions,
         *,
-        outlet: Outlet | None = None,
-        modes: frozenset[StreamMode] = frozenset(),
         announce: bool = True,
     ) -> LoopRun:
         """Make the live run around a snapshot, which is the run's own from now on."""
@@ -561,7 +559,6 @@ class AgentHarness:
         registry = spec.tools if tools is None else ToolRegistry(tools)
         token = options.get("cancellation")
         ctx = _new_context(spec, snapshot, state, options.get("data"), parent, token)
-        ctx.streaming = outlet is not None
         run = LoopRun(
             spec,
             snapshot,
@@ -569,20 +566,16 @@ class AgentHarness:
             tools=registry,
             output=None if output is None else _output_spec(output),
             guarded=token is not None,
-            outlet=outlet,
-            modes=modes,
         )
-        if "events" in modes and outlet is not None:
-            ctx.events.add(lambda event: run.publish(EventChunk, event))
         if snapshot.phase != "start":
             run.continue_from_snapshot(announce=announce)
         return run
 
 
-_ALL_MODES: frozenset[StreamMode] = frozenset(("messages", "tools", "updates", "events", "final"))
+_ALL_MODES: "frozenset[StreamMode]" = frozenset(("messages", "tools", "updates", "events", "final"))
 
 
-def _modes(modes: Iterable[StreamMode]) -> frozenset[StreamMode]:
+def _modes(modes: "Iterable[StreamMode]") -> "frozenset[StreamMode]":
     wanted = frozenset(modes)
     if unknown := wanted - _ALL_MODES:
         names = ", ".join(sorted(f"`{mode}`" for mode in unknown))
@@ -590,6 +583,12 @@ def _modes(modes: Iterable[StreamMode]) -> frozenset[StreamMode]:
             f"unknown stream mode {names}; there are {', '.join(sorted(_ALL_MODES))}"
         )
     return wanted
+
+
+def _system(system: SystemPrompt) -> SystemMessage | SystemFunction | None:
+    if isinstance(system, str):
+        return SystemMessage(content=system) if system else None
+    return system
 
 
 def _registry(model: ModelLike | None, models: Mapping[str, ModelLike]) -> ModelRegistry:

@@ -1,12 +1,14 @@
 """A run that its consumer follows piece by piece, and owns."""
 
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from ..agent_loop import AgentRun, LoopRun, drive
 from ..cancel import CancellationToken
 from ..concurrency import BackgroundTask, Channel, ChannelClosed
-from ..stream import Final, StreamChunk, StreamMode
+
+if TYPE_CHECKING:
+    from ..stream import StreamChunk, StreamMode
 
 StateT = TypeVar("StateT")
 OutputT = TypeVar("OutputT")
@@ -17,14 +19,18 @@ _LEFT = "the consumer left the stream"
 class _Production(Generic[StateT, OutputT]):
     """The producing side: it knows the channel and not the stream, which may be dropped."""
 
-    __slots__ = ("channel", "error", "result", "run", "want_final")
+    __slots__ = ("channel", "error", "feed", "result", "run")
 
     def __init__(
-        self, run: LoopRun, channel: Channel[StreamChunk[Any, Any]], *, want_final: bool
+        self,
+        run: LoopRun,
+        channel: "Channel[StreamChunk[Any, Any]]",
+        modes: "frozenset[StreamMode]",
     ) -> None:
+        feed = run.follow(channel, modes)
         self.run = run
         self.channel = channel
-        self.want_final = want_final
+        self.feed = feed if "final" in modes else None
         self.result: AgentRun[StateT, OutputT] | None = None
         self.error: BaseException | None = None
 
@@ -38,8 +44,8 @@ class _Production(Generic[StateT, OutputT]):
             if not isinstance(error, Exception):
                 raise
         else:
-            if self.want_final:
-                self.run.publish(Final, self.result)
+            if self.feed is not None:
+                self.feed.final(self.result)
             self.channel.close()
 
 
@@ -56,13 +62,11 @@ class AgentStream(Generic[StateT, OutputT]):
     def __init__(
         self,
         run: LoopRun,
-        channel: Channel[StreamChunk[Any, Any]],
         token: CancellationToken,
-        modes: frozenset[StreamMode],
+        modes: "frozenset[StreamMode]",
     ) -> None:
-        self._production: _Production[StateT, OutputT] = _Production(
-            run, channel, want_final="final" in modes
-        )
+        channel: Channel[StreamChunk[Any, Any]] = Channel()
+        self._production: _Production[StateT, OutputT] = _Production(run, channel, modes)
         self._token = token
         self._get = channel.get
         self._take = channel.take
@@ -73,7 +77,7 @@ class AgentStream(Generic[StateT, OutputT]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> StreamChunk[StateT, OutputT]:
+    async def __anext__(self) -> "StreamChunk[StateT, OutputT]":
         # Most pieces are there already: the producer runs ahead.
         if self._waiting:
             return self._take()

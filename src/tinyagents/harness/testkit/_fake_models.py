@@ -14,7 +14,7 @@ from ..model import (
     StreamCompleted,
     StreamStarted,
 )
-from ._script import Reply, Step, delay, say
+from ._script import Delay, Reply, Step, say
 from ._step_model import Cursor, Prepared, StepModel, count_tokens, estimate, prepare
 
 
@@ -77,7 +77,7 @@ class SlowModel(FakeChatModel):
         record: bool = True,
     ) -> None:
         super().__init__(
-            _delayed(delay, reply),
+            Delay(delay, reply),
             profile=profile,
             name=name,
             chunk_size=chunk_size,
@@ -127,14 +127,11 @@ class FakeStreamingModel(FakeChatModel):
         message = AssistantMessage(content=[TextBlock(text=whole)], usage=usage)
         started = StreamStarted(f"{name}-1", name)
         completed = StreamCompleted(ModelResponse(message, "stop", None, f"{name}-1", name))
-        items = (started, *map(MessageDelta, texts), completed)
+        deltas = [MessageDelta(text) for text in texts]
+        items: list[ModelStreamItem] = [started, *deltas, completed]
         return cls(items, profile=profile, name=name, record=record)
 
 
 def _echo(request: ModelRequest) -> Reply:
     texts = [message.text for message in request.messages if message.role == "user"]
     return say(texts[-1]) if texts else say()
-
-
-def _delayed(seconds: float, reply: Step) -> Step:
-    return delay(seconds, reply)

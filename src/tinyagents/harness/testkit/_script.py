@@ -2,13 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import anyio
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from ..message import AssistantMessage
 from ..model import FinishReason, ModelRequest, ModelResponse, ModelStreamItem
 from ..text import dump_json
 from ..usage import Usage
@@ -71,9 +70,8 @@ class Reply:
             model or self.model,
         )
 
-    def __add__(self, other: "Reply | str") -> "Reply":
-        if isinstance(other, str):
-            other = say(other)
+    def __add__(self, following: "Reply | str") -> "Reply":
+        other = say(following) if isinstance(following, str) else cast("object", following)
         if not isinstance(other, Reply):
             return NotImplemented
         return Reply(
@@ -125,32 +123,42 @@ class Hang:
         self.after = after
         self._started: anyio.Event | None = None
 
-    async def wait_started(self) -> None:
-        """Wait until a model hangs here, with everything before it streamed."""
-        await self._event().wait()
-
-    async def reach(self) -> None:
-        """Hang until cancelled."""
-        self._event().set()
-        await anyio.sleep_forever()
-
-    def _event(self) -> anyio.Event:
+    @property
+    def started(self) -> anyio.Event:
+        """Set once a model hangs here, with everything before it streamed."""
         # Made at first use: a script is often written where no event loop runs.
         if self._started is None:
             self._started = anyio.Event()
         return self._started
 
+    async def reach(self) -> None:
+        """Hang until cancelled."""
+        self.started.set()
+        await anyio.sleep_forever()
 
-Step: TypeAlias = (
-    "Reply | Failure | Delay | Hang | ModelResponse | AssistantMessage | BaseModel | str"
-    " | BaseException | type[BaseException] | Sequence[Reply | str] | Sequence[ModelStreamItem]"
-    " | Callable[[ModelRequest], Step | Awaitable[Step]]"
+
+PlainStep: TypeAlias = (
+    Reply
+    | Failure
+    | Delay
+    | Hang
+    | ModelResponse
+    | BaseModel
+    | str
+    | BaseException
+    | type[BaseException]
+    | Sequence[Reply | str]
+    | Sequence[ModelStreamItem]
 )
 """What a model does for one call.
 
-A string is text; a pydantic model is its JSON; an exception is a failure; a list of replies is one
-reply; stream items are served as they are; a function is called with the request and returns a step.
+A string is text; an exception is a failure; a message or a response is the answer, any other
+pydantic model is text as its JSON; a list of replies is one reply of all of them; stream items are
+served exactly as they are, and merged for a plain call.
 """
+
+Step: TypeAlias = PlainStep | Callable[[ModelRequest], PlainStep | Awaitable[PlainStep]]
+"""A step, or a function that is called with the request and gives one."""
 
 
 def say(
@@ -173,7 +181,7 @@ def say(
 def say_json(
     value: Any, *, usage: Usage | None = None, finish_reason: FinishReason | None = None
 ) -> Reply:
-    """Answer with a value as compact JSON: a pydantic model, a dataclass, a dict, …"""
+    """Answer with a value as compact JSON: a pydantic model, a dataclass, a dict and so on."""
     return _words("text", [_json_text(value)], usage=usage, finish_reason=finish_reason)
 
 
@@ -214,9 +222,10 @@ def call(
     Raises:
         TypeError: ``raw`` and arguments were both given, or an argument has no JSON form.
     """
-    if id is not None and not isinstance(id, str):
+    call_id = cast("object", id)
+    if call_id is not None and not isinstance(call_id, str):
         raise TypeError(
-            f"`id` is the call's id and must be a string, not `{type(id).__name__}`; a tool's own "
+            f"`id` is the call's id and must be a string, not `{type(call_id).__name__}`; a tool's own "
             f"argument of that name is given as call({tool!r}, {{'id': …}})"
         )
     given = {**(arguments or {}), **more}
@@ -250,7 +259,7 @@ def delay(seconds: float, step: "Step") -> Delay:
 
 
 def hang(*, after: Reply | str = "") -> Hang:
-    """Never end, until cancelled; ``await step.wait_started()`` waits for the model to be there.
+    """Never end, until cancelled; ``await step.started.wait()`` waits for the model to be there.
 
     Args:
         after: What is streamed before that.

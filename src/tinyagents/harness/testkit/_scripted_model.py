@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pydantic import BaseModel
 
@@ -51,7 +51,8 @@ class ScriptedModel(StepModel):
         chunk_size: int | None = 4,
         record: bool = True,
     ) -> None:
-        if isinstance(steps, str | BaseModel) or not isinstance(steps, Iterable):
+        given = cast("object", steps)
+        if isinstance(given, str | BaseModel) or not isinstance(given, Iterable):
             raise TypeError("a script is a list of steps: ScriptedModel([say('hello')])")
         super().__init__(profile=profile, name=name, chunk_size=chunk_size, record=record)
         self._per_run = False

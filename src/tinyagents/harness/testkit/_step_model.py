@@ -13,7 +13,7 @@ import anyio
 from pydantic import BaseModel
 
 from ..context import RunContext
-from ..message import AssistantMessage, Block, Message, ReasoningBlock
+from ..message import AssistantMessage, Block, ReasoningBlock
 from ..model import (
     FinishReason,
     MessageDelta,
@@ -28,7 +28,7 @@ from ..model import (
 )
 from ..text import dump_json
 from ..usage import Usage
-from ._script import Called, Delay, Failure, Hang, Part, Reply, Step, Words, joined, say_json
+from ._script import Called, Delay, Failure, Hang, Part, Reply, Words, joined, say_json
 
 TOKENS_PER_MESSAGE = 10
 """What a scripted model counts for each message of its prompt."""
@@ -217,9 +217,7 @@ class StepModel:
                 self.requests.append(copied(request))
             return self._next(request, ctx)
 
-    async def _resolve(
-        self, step: Prepared, request: ModelRequest, cursor: Cursor
-    ) -> Resolved:
+    async def _resolve(self, step: Prepared, request: ModelRequest, cursor: Cursor) -> Resolved:
         while True:
             if isinstance(step, Later):
                 await anyio.sleep(step.seconds)

@@ -1,6 +1,6 @@
 """How the arguments of a call become the values that a function gets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from ..errors import ToolSchemaError
 from ..text import JsonObject, dump_json
-from ._schema import describe, object_schema
+from ._schema import dangling_reference, describe, object_schema
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -56,21 +56,17 @@ class TypedArguments:
 
     def check(self, arguments: Any, /) -> Any:
         try:
-            # From JSON text, as strict mode takes dates, enums and such from JSON alone. It costs
-            # less than any conversion in Python.
-            return self._validate(orjson.dumps(arguments), strict=True)
-        except ValidationError as exc:
-            raise ArgumentsInvalid(_explain(exc, arguments)) from None
+            text: bytes | str = orjson.dumps(arguments)
         except (orjson.JSONEncodeError, UnicodeEncodeError):
-            return self._check_slowly(arguments)
-
-    def _check_slowly(self, arguments: Any) -> Any:
+            text = _dumped(arguments)
         try:
-            return self._validate(dump_json(arguments), strict=True)
+            # From JSON text, as only from there strict mode takes dates, enums and such. Writing
+            # the text costs less than any conversion in Python.
+            return self._validate(text, strict=True)
         except ValidationError as exc:
             raise ArgumentsInvalid(_explain(exc, arguments)) from None
-        except (TypeError, ValueError) as exc:
-            raise ArgumentsInvalid([f"arguments: {exc}"]) from None
+        except Exception as exc:
+            raise ArgumentsInvalid([_unexpected(exc)]) from exc
 
 
 class WholeArguments:
@@ -97,10 +93,26 @@ class RawArguments:
         self._validator = _compiled(parameters, tool)
 
     def check(self, arguments: Any, /) -> dict[str, Any]:
-        errors = [_sentence(error) for error in self._validator.iter_errors(arguments)]
+        try:
+            found = list(self._validator.iter_errors(arguments))
+        except Exception as exc:
+            raise ArgumentsInvalid([_unexpected(exc)]) from exc
+        errors = list(dict.fromkeys(said for error in found for said in _said(error)))
         if errors:
             raise ArgumentsInvalid(errors[:_MOST_ERRORS])
         return dict(arguments)
+
+
+def _dumped(arguments: Any) -> str:
+    try:
+        return dump_json(arguments)
+    except (TypeError, ValueError) as exc:
+        raise ArgumentsInvalid([f"arguments: {exc}"]) from None
+
+
+def _unexpected(error: Exception) -> str:
+    """Return what to say of an error that a check is not meant to raise, such as a validator's."""
+    return f"arguments: they could not be checked: {type(error).__name__}: {error}"
 
 
 def typed_arguments(fields: Mapping[str, Any], tool: str, module: str) -> TypedArguments:
@@ -232,20 +244,29 @@ def _compiled(schema: JsonObject, tool: str) -> "Validator":
         raise ToolSchemaError(
             f"the parameters of `{tool}`{where} are no JSON Schema: {exc.message}"
         ) from exc
+    if ref := dangling_reference(schema):
+        raise ToolSchemaError(f"the reference `{ref}` in the parameters of `{tool}` leads nowhere")
     # With a registry of its own, a reference to another document is an error and not a download.
     return kind(schema, registry=EMPTY_REGISTRY)
 
 
-def _sentence(error: Any) -> str:
+def _said(error: Any) -> Iterator[str]:
+    """Yield the sentences about one problem that jsonschema found."""
     path = "arguments" + "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path
     )
     value: Any = error.validator_value
+    got: Any = error.instance
     match error.validator:
         case "type":
             wanted = value if isinstance(value, str) else " or ".join(value)
-            return f"{path}: {wanted} is needed, got {_kind(error.instance)}"
+            yield f"{path}: {wanted} is needed, got {_kind(got)}"
         case "enum":
-            return f"{path}: must be one of {dump_json(value)}, got {_kind(error.instance)}"
+            yield f"{path}: must be one of {dump_json(value)}, got {_kind(got)}"
+        case "required":
+            yield from (f"{path}.{name} is missing" for name in value if name not in got)
+        case "additionalProperties" if value is False and "patternProperties" not in error.schema:
+            known = error.schema.get("properties", {})
+            yield from (f"{path}.{name} is not a parameter" for name in got if name not in known)
         case _:
-            return f"{path}: {error.message}"
+            yield f"{path}: {error.message}"

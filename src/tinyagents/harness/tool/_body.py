@@ -10,6 +10,7 @@ from ..concurrency import in_thread, loop_poster
 from ._context import ToolContext
 from ._inject import Resolver
 from ._result import as_result
+from ._signature import is_kind
 
 Body: TypeAlias = Callable[[dict[str, Any], ToolContext[Any]], Awaitable[Any]]
 """Runs the function with the values of one call and gives what it returns."""
@@ -28,25 +29,24 @@ def make_body(function: Callable[..., Any], bind: Bind | None, *, thread: bool) 
         thread: Whether a function that is not async gets a worker thread.
     """
     bound: Bind = bind or (lambda arguments, ctx: partial(function, **arguments))
-    if _is(inspect.isasyncgenfunction, function):
+    if is_kind(inspect.isasyncgenfunction, function):
         return lambda arguments, ctx: _drained(bound(arguments, ctx)(), ctx)
-    if _is(inspect.iscoroutinefunction, function):
+    if is_kind(inspect.iscoroutinefunction, function):
         if bind is None:
             return lambda arguments, ctx: function(**arguments)
         return lambda arguments, ctx: bind(arguments, ctx)()
-    generator = _is(inspect.isgeneratorfunction, function)
+    generator = is_kind(inspect.isgeneratorfunction, function)
 
     async def run_here(arguments: dict[str, Any], ctx: ToolContext[Any]) -> Any:
         call = bound(arguments, ctx)
-        value = _exhausted(call, ctx) if generator else call()
-        return await value if inspect.isawaitable(value) else value
+        return await _settled(_exhausted(call, ctx) if generator else call(), ctx)
 
     async def run_in_thread(arguments: dict[str, Any], ctx: ToolContext[Any]) -> Any:
         call = bound(arguments, ctx)
         ctx.enter_thread(loop_poster())
-        value = await in_thread(partial(_exhausted, call, ctx) if generator else call)
-        # A plain function around an async one gives what is to be awaited.
-        return await value if inspect.isawaitable(value) else value
+        # In a tuple, as trio refuses to hand over a coroutine.
+        (value,) = await in_thread(lambda: (_exhausted(call, ctx) if generator else call(),))
+        return await _settled(value, ctx)
 
     return run_in_thread if thread else run_here
 
@@ -93,13 +93,6 @@ def bind_whole(
     return bind
 
 
-def _is(kind: Callable[[Any], bool], function: Any) -> bool:
-    """Whether a function, or the call of an object, is of a kind that `inspect` tells."""
-    while isinstance(function, partial):
-        function = cast("Any", function).func
-    return kind(function) or kind(type(function).__call__)
-
-
 class _Yields:
     """What a generator has yielded: a text is progress, anything else is the result so far."""
 
@@ -120,6 +113,13 @@ class _Yields:
     @property
     def result(self) -> Any:
         return self._said if self._result is None else self._result
+
+
+async def _settled(value: Any, ctx: ToolContext[Any]) -> Any:
+    """Return what a plain function gave; around an async one it gives what is to be awaited."""
+    if inspect.isasyncgen(value):
+        return await _drained(cast("AsyncGenerator[Any, None]", value), ctx)
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _drained(items: AsyncGenerator[Any, None], ctx: ToolContext[Any]) -> Any:

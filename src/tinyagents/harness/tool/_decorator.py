@@ -27,7 +27,7 @@ from ._context import ToolContext
 from ._docstring import parse_docstring
 from ._policy import ToolPolicy, ToolRuntime
 from ._schema import object_schema
-from ._signature import Signature, function_name, is_method, read_signature
+from ._signature import Signature, function_docstring, function_name, is_method, read_signature
 from ._tool import Tool
 
 P = ParamSpec("P")
@@ -169,7 +169,7 @@ def tool(
     def make(function: Callable[P, R], /) -> FunctionTool[P, R]:
         target, unbound = _target(function)
         tool_name = name or function_name(function)
-        docs = parse_docstring(target.__doc__)
+        docs = parse_docstring(function_docstring(target))
         signature = read_signature(
             target, skip_first=unbound, descriptions=docs.parameters, bags=parameters is not None
         )

@@ -6,6 +6,8 @@ from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
+from typing_extensions import TypeAliasType
+
 from ..context import RunContext
 from ..errors import ConfigurationError
 from ._context import ToolContext
@@ -64,12 +66,11 @@ def injection(annotation: Any, default: Any = _NOTHING) -> Resolver | None:
         found = (injection(member) for member in get_args(annotation))
         return next((resolver for resolver in found if resolver is not None), None)
     kind = origin or annotation
-    if isinstance(kind, type):
-        if issubclass(kind, ToolContext):
-            return _whole_context
-        if issubclass(kind, RunContext):
-            return _run_context
-    return None
+    if isinstance(kind, TypeAliasType):
+        return injection(kind.__value__, default)
+    if kind is ToolContext:
+        return _whole_context
+    return _run_context if kind is RunContext else None
 
 
 def _whole_context(ctx: ToolContext[Any]) -> Any:

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from ..errors import ToolArgumentsError
 from ..text import JsonObject, parse_json
+from ._schema import referred
 from ._tool import Tool
 
 _ENVELOPES = ("properties", "arguments", "args", "parameters", "params", "param", "input")
@@ -131,7 +132,7 @@ class _Reader:
         if not isinstance(schema, dict) or depth > _DEEPEST:
             return
         if isinstance(ref := schema.get("$ref"), str):
-            yield from self._variants(self._target(ref), depth + 1)
+            yield from self._variants(referred(self._root, ref), depth + 1)
             return
         for union in (schema.get("anyOf"), schema.get("oneOf")):
             if isinstance(union, list):
@@ -139,13 +140,6 @@ class _Reader:
                     yield from self._variants(member, depth + 1)
                 return
         yield schema
-
-    def _target(self, ref: str) -> JsonValue:
-        target: JsonValue = self._root
-        for step in ref.removeprefix("#").strip("/").split("/"):
-            key = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(key) if isinstance(target, dict) else None
-        return target
 
 
 def _scalar(value: str | float, kinds: frozenset[str]) -> JsonValue:

@@ -11,7 +11,7 @@ ToolTimeout: TypeAlias = Annotated[float, Field(gt=0)] | None | Literal["inherit
 class ToolSideEffects(BaseModel):
     """What a call may change."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     read_only: bool = False
     writes_files: bool = False
@@ -25,7 +25,7 @@ class ToolSideEffects(BaseModel):
 class ToolRuntime(BaseModel):
     """How a call runs."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     timeout: ToolTimeout = "inherit"
     """Holds for the call as a whole, its retries included."""
@@ -47,7 +47,7 @@ class ToolRuntime(BaseModel):
 class ToolAccess(BaseModel):
     """What a call needs to be allowed."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     workspace: Literal["none", "scoped", "any"] = "none"
     trusted_roots: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class ToolAccess(BaseModel):
 class ToolDisplay(BaseModel):
     """How a call is shown to people."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     label: str | None = None
     detail: str | None = None
@@ -72,7 +72,7 @@ class ToolPolicy(BaseModel):
     Only ``runtime`` steers the harness itself.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     classified: bool = False
     """Somebody has judged the tool; set by giving side effects, runtime or access."""

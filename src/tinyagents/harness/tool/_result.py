@@ -1,6 +1,8 @@
 """What a tool returns, and the one conversion from Python values to what a model reads."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from copy import copy
+from pathlib import PurePath
 from typing import Any, TypeAlias, cast
 
 import orjson
@@ -119,28 +121,28 @@ def as_result(value: Any) -> ToolResult:
 def cut_result(result: ToolResult, max_chars: int) -> ToolResult:
     """Return the result with no more text than ``max_chars`` and a marker, if it has more.
 
-    The marker comes after the text and states how long it was. Images, audio and files stay.
+    The marker stands where the text is cut, and states how long all of it was. Images, audio and
+    files stay.
     """
-    total = sum(len(text) for block in result.content if (text := _text_of(block)) is not None)
+    texts = [_text_of(block) for block in result.content]
+    total = sum(len(text) for text in texts if text is not None)
     if total <= max_chars:
         return result
-    left = max_chars
+    left: int | None = max_chars
     content: list[Block] = []
-    for block in result.content:
-        text = _text_of(block)
-        if text is None or len(text) <= left:
+    for block, text in zip(result.content, texts, strict=True):
+        if text is None:
             content.append(block)
-            left -= len(text or "")
-        else:
-            if left:
-                content.append(TextBlock(text=text[:left]))
-            left = 0
-    content.append(TextBlock(text=f"\n[cut: the first {max_chars} of {total} characters]"))
-    cut = ToolResult.__new__(ToolResult)
-    for name in ToolResult.__slots__:
-        setattr(cut, name, getattr(result, name))
-    cut.content = content
-    return cut
+        elif left is not None and len(text) <= left:
+            content.append(block)
+            left -= len(text)
+        elif left is not None:
+            marker = f"[cut: the first {max_chars} of {total} characters]"
+            content.append(TextBlock(text=f"{text[:left]}\n{marker}" if left else marker))
+            left = None
+    shorter = copy(result)
+    shorter.content = content
+    return shorter
 
 
 def _text_of(block: Block) -> str | None:
@@ -205,16 +207,25 @@ def _as_json(value: Any) -> JsonValue:
 
 def _jsonable(value: Any) -> Any:
     return to_jsonable_python(
-        value, bytes_mode="base64", inf_nan_mode="null", fallback=_refuse, by_alias=True
+        value, bytes_mode="base64", inf_nan_mode="null", fallback=_from_other, by_alias=True
     )
 
 
-def _refuse(value: Any) -> Any:
-    name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    raise ToolError(
-        f"the tool returned a value of type `{name}`, which has no JSON form: "
-        "return text, a number, a list, a mapping, a dataclass or a pydantic model"
-    )
+def _from_other(value: Any) -> Any:
+    """Return what pydantic knows instead of what it does not."""
+    match value:
+        case PurePath():
+            return str(value)
+        case Mapping():
+            return dict(cast("Any", value))
+        case Sequence() | Set():
+            return list(cast("Any", value))
+        case _:
+            name = f"{type(value).__module__}.{type(value).__qualname__}"
+            raise ToolError(
+                f"the tool returned a value of type `{name.removeprefix('builtins.')}`, which has "
+                "no JSON form: return text, numbers, lists, mappings, dataclasses or models"
+            )
 
 
 def _no_json_form(value: Any, exc: Exception) -> ToolError:

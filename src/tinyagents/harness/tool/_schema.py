@@ -15,6 +15,7 @@ _SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SCHEMAS = (
     "items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else",
 )  # fmt: skip
+_ANCHORS = ("$anchor", "$dynamicAnchor")
 _DEFS = "#/$defs/"
 
 
@@ -68,6 +69,37 @@ def without_properties(schema: JsonObject, names: Mapping[str, Any]) -> JsonObje
     return changed
 
 
+def referred(root: JsonObject, ref: str) -> JsonValue:
+    """Return what a reference within a schema refers to; ``None`` if there is nothing."""
+    here: JsonValue = root if ref.startswith("#") else None
+    for step in ref.removeprefix("#").split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        match here:
+            case dict():
+                here = here.get(key)
+            case list() if key.isdecimal() and int(key) < len(here):
+                here = here[int(key)]
+            case _:
+                return None
+    return here
+
+
+def dangling_reference(schema: JsonObject) -> str | None:
+    """Return a reference that leads out of the schema or to nothing in it, if it has one."""
+    parts = list(_all(schema))
+    if any("$id" in part for part in parts[1:]):
+        return None  # what a reference means then depends on where it stands
+    anchors = {f"#{part[key]}" for part in parts for key in _ANCHORS if key in part}
+    refs = [ref for part in parts if isinstance(ref := part.get("$ref"), str)]
+    return next((r for r in refs if r not in anchors and referred(schema, r) is None), None)
+
+
+def _all(schema: JsonObject) -> Iterator[JsonObject]:
+    yield schema
+    for child in _children(schema):
+        yield from _all(child)
+
+
 def _inlined(schema: JsonObject) -> JsonObject:
     definitions = cast("dict[str, JsonObject]", schema.pop("$defs", {}))
     for name, definition in definitions.items():
@@ -106,10 +138,9 @@ def _reaches(start: str, goal: str, definitions: Mapping[str, JsonObject]) -> bo
 
 
 def _references(schema: JsonObject) -> Iterator[str]:
-    if isinstance(ref := schema.get("$ref"), str) and ref.startswith(_DEFS):
-        yield ref.removeprefix(_DEFS)
-    for child in _children(schema):
-        yield from _references(child)
+    for each in _all(schema):
+        if isinstance(ref := each.get("$ref"), str) and ref.startswith(_DEFS):
+            yield ref.removeprefix(_DEFS)
 
 
 def _children(schema: JsonObject) -> Iterator[JsonObject]:

@@ -94,16 +94,15 @@ def read_signature(
     )
 
 
-def is_method(function: object) -> bool:
+def is_method(function: Any) -> bool:
     """Whether a function stands in a class body and takes the instance or the class first."""
-    target = _innermost(function)
-    if not isinstance(target, FunctionType):
+    if not isinstance(function, FunctionType):
         return False
+    target = inspect.unwrap(function)
     scope, _, _ = target.__qualname__.rpartition(".")
     if not scope or scope.endswith("<locals>"):
         return False
-    parameters = list(inspect.signature(target).parameters.values())
-    return bool(parameters) and parameters[0].name in ("self", "cls")
+    return next(iter(inspect.signature(target).parameters), "") in ("self", "cls")
 
 
 def first_parameter(function: Callable[..., Any]) -> str:
@@ -114,10 +113,29 @@ def first_parameter(function: Callable[..., Any]) -> str:
 
 def function_name(function: Any) -> str:
     """Return what a function is called; a callable object is called like its class."""
-    while isinstance(function, partial):
-        function = cast("Any", function).func
+    function = _without_partials(function)
     name = getattr(function, "__name__", type(function).__name__)
     return "" if name == "<lambda>" else str(name)
+
+
+def function_docstring(function: Any) -> str | None:
+    """Return the docstring of a function; that of a callable object's class, or of its call."""
+    function = _without_partials(function)
+    if inspect.isroutine(function):
+        return inspect.getdoc(function)
+    return type(function).__doc__ or type(function).__call__.__doc__
+
+
+def is_kind(kind: Callable[[Any], bool], function: Any) -> bool:
+    """Whether a function, or the call of an object, is of a kind that ``inspect`` tells."""
+    function = _without_partials(function)
+    return kind(function) or kind(type(function).__call__)
+
+
+def _without_partials(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = cast("Any", function).func
+    return function
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

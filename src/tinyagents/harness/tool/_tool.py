@@ -22,7 +22,13 @@ from ._inject import Injected
 from ._policy import ToolPolicy
 from ._result import ToolResult, as_result, cut_result
 from ._schema import describe, object_schema, without_properties
-from ._signature import Signature, first_parameter, function_name, read_signature
+from ._signature import (
+    Signature,
+    first_parameter,
+    function_docstring,
+    function_name,
+    read_signature,
+)
 
 ModelT = TypeVar("ModelT")
 
@@ -48,7 +54,7 @@ class Tool:
     """What models see: parameters that the application fills are not in it."""
     declared_parameters: JsonObject
     """JSON Schema of all parameters, those included that the application fills."""
-    policy: ToolPolicy = ToolPolicy()
+    policy: ToolPolicy = field(default_factory=ToolPolicy)
     tags: frozenset[str] = frozenset()
     """For middleware and hosts to choose tools by."""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -63,7 +69,7 @@ class Tool:
     _body: Body
 
     def __post_init__(self) -> None:
-        check_name(self.schema.name)
+        _check_name(self.schema.name)
 
     @classmethod
     def from_schema(
@@ -154,7 +160,7 @@ class Tool:
         parameter = first_parameter(handler)
         arguments = model_arguments(model, parameter, name)
         if description is None:
-            text = getattr(handler, "__doc__", None) or getattr(model, "__doc__", None)
+            text = function_docstring(handler) or getattr(model, "__doc__", None)
             description = parse_docstring(text).description
         bind = bind_names(handler, positional=(parameter,), injected=signature.injected)
         return Tool(
@@ -240,7 +246,7 @@ class Tool:
                 f"Expected, as JSON Schema: {expected}",
                 tool=self.name,
                 errors=exc.errors,
-            ) from None
+            ) from exc.__cause__
 
     async def execute(
         self,
@@ -265,6 +271,7 @@ class Tool:
             ToolError: The tool says it could not do it, or returned what has no JSON form.
         """
         runtime = self.policy.runtime
+        ctx.restarted(1)
         if timeout is None and not runtime.max_retries:
             value = await self._body(bound.arguments, ctx)
         else:
@@ -279,12 +286,7 @@ class Tool:
         return f"<{type(self).__name__} {self.name}>"
 
 
-def check_name(name: str) -> None:
-    """Refuse a name that cannot be shown or sent.
-
-    Raises:
-        ConfigurationError: It is blank, or has control characters or lone surrogates in it.
-    """
+def _check_name(name: str) -> None:
     if not name.strip():
         raise ConfigurationError("a tool needs a name: give one as `name=`")
     if not name.isprintable():
