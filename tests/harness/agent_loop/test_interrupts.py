@@ -16,7 +16,7 @@ from tinyagents.harness.errors import ResumeError
 from tinyagents.harness.message import repair_messages
 from tinyagents.harness.middleware import ToolCall, before_model, before_tool
 from tinyagents.harness.model import ModelRequest
-from tinyagents.testkit import ScriptedModel, assert_event_grammar, call, say
+from tinyagents.testkit import ScriptedModel, Step, assert_event_grammar, call, say
 
 ran: list[str] = []
 
@@ -159,7 +159,7 @@ async def test_an_interrupt_wins_over_a_stop() -> None:
 
 
 async def test_stepping_through_the_phases_gives_the_run_that_invoke_gives() -> None:
-    script = [[call("look", what="x"), call("look", what="y")], say("done")]
+    script: list[Step] = [[call("look", what="x"), call("look", what="y")], say("done")]
     harness = AgentHarness(model=ScriptedModel(script), tools=[look])
     snapshot = harness.snapshot("go")
     phases = []

@@ -485,9 +485,10 @@ async def test_the_fallback_model_answers_when_the_first_has_failed(streamed: bo
 
 async def test_an_empty_input_is_refused_before_anything_happens() -> None:
     harness = AgentHarness(model=ScriptedModel([]))
-    for empty in ("", "   ", []):
+    nothing: list[str | list[UserMessage]] = ["", "   ", []]
+    for empty in nothing:
         with pytest.raises(InvalidRequestError, match="empty"):
-            await harness.invoke(None, empty)  # type: ignore[arg-type]
+            await harness.invoke(None, empty)
 
 
 async def test_a_run_can_choose_another_model_by_name() -> None:

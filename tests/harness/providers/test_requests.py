@@ -744,6 +744,16 @@ async def test_no_key_is_needed_where_someone_else_authorises(
     assert "authorization" not in router.calls.last.request.headers
 
 
+async def test_credentials_of_the_url_are_sent_as_a_header_and_leave_the_url(
+    router: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    await body_of(router, OpenAIChatModel("m", base_url="https://ann:p%40w@host.example/v1"))
+    request = router.calls.last.request
+    assert request.headers["authorization"] == "Basic YW5uOnBAdw=="
+    assert str(request.url) == "https://host.example/v1/chat/completions"
+
+
 def test_a_key_that_no_header_can_carry_is_refused_without_quoting_it() -> None:
     with pytest.raises(ConfigurationError, match="no header can carry") as refusal:
         OpenAIChatModel("m", api_key="sk-12\n34").check()

@@ -73,6 +73,7 @@ def test_models_never_see_injected_parameters() -> None:
 def test_the_declared_parameters_keep_those_that_json_has_a_form_for() -> None:
     declared: Any = search.declared_parameters["properties"]
     assert list(declared) == ["query", "deps", "seen", "tenant", "region"]
+    assert declared["deps"]["properties"] == {"token": {"type": "string"}}
     assert shown(search) == ["query"]
 
 

@@ -25,7 +25,7 @@ async def drive(run: LoopRun) -> AgentRun[Any, Any]:
 
     Raises:
         Exception: What ended the run, with the run so far as its ``run``. A cancellation of the
-            calling task passes through as it is, with the same attribute.
+            calling task passes through as it is; ``on_error`` hooks see it with its ``run``.
     """
     try:
         if run.guarded or run.limits.wall_clock is not None:
@@ -101,6 +101,12 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
     snapshot.status = "cancelled" if cancelled else "failed"
     snapshot.reason = str(error) or type(error).__name__
     snapshot.phase = "done"
+    # Before the hooks, so that they can save what there is. A frozen or slotted exception of the
+    # application may have no room for it.
+    try:
+        error.run = run.result()  # type: ignore[attr-defined]
+    except AttributeError:
+        _log.debug("`%s` cannot carry its run", type(error).__name__)
     hooks = run.spec.middleware.on_error
     if hooks:
         with anyio.move_on_after(_CLEAN_UP_SECONDS, shield=True):
@@ -111,11 +117,7 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
         error_kind=error.kind if isinstance(error, TinyAgentsError) else type(error).__name__,
         reason=_reason(error, cancelled),
     )
-    # A frozen or slotted exception of the application may have no room for the run.
-    try:
-        error.run = run.result()  # type: ignore[attr-defined]
-    except AttributeError:
-        _log.debug("`%s` cannot carry its run", type(error).__name__)
+    snapshot.next_event = ctx.events.next_offset
 
 
 def _reason(error: BaseException, cancelled: bool) -> str:

@@ -20,7 +20,7 @@ from ..text import JsonObject, clean_json, clean_text
 
 
 def _clean_str(value: object) -> object:
-    if value.__class__ is str and value.isascii() and "\0" not in value:  # type: ignore[attr-defined, operator]
+    if value.__class__ is str and value.isascii() and "\0" not in value:
         return value
     return clean_text(value) if isinstance(value, str) else value
 
@@ -47,7 +47,7 @@ def _is_flat_and_clean(value: dict[object, object]) -> bool:
             return False
         kind = item.__class__
         if kind is str:
-            if not item.isascii() or "\0" in item:  # type: ignore[attr-defined, operator]
+            if not item.isascii() or "\0" in item:
                 return False
         elif kind is not int and kind is not bool and item is not None:
             return False

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field, JsonValue, TypeAdapter
 from ..usage import Usage
 from ._blocks import (
     Block,
+    BlockBase,
     Json,
     OptionalText,
     ProviderData,
@@ -52,7 +53,7 @@ class SystemMessage(MessageBase, frozen=True):
         def __init__(
             self,
             *,
-            content: str | Block | Sequence[Block] = ...,
+            content: str | BlockBase | Sequence[BlockBase] = ...,
             id: str | None = None,
             name: str | None = None,
             provider_data: dict[str, JsonValue] | None = None,
@@ -72,7 +73,7 @@ class UserMessage(MessageBase, frozen=True):
         def __init__(
             self,
             *,
-            content: str | Block | Sequence[Block] = ...,
+            content: str | BlockBase | Sequence[BlockBase] = ...,
             id: str | None = None,
             name: str | None = None,
             provider_data: dict[str, JsonValue] | None = None,
@@ -95,7 +96,7 @@ class AssistantMessage(MessageBase, frozen=True):
         def __init__(
             self,
             *,
-            content: str | Block | Sequence[Block] = ...,
+            content: str | BlockBase | Sequence[BlockBase] = ...,
             id: str | None = None,
             name: str | None = None,
             usage: Usage | None = None,
@@ -151,7 +152,7 @@ class ToolMessage(MessageBase, frozen=True):
             self,
             *,
             tool_call_id: str,
-            content: str | Block | Sequence[Block] = ...,
+            content: str | BlockBase | Sequence[BlockBase] = ...,
             name: str | None = None,
             is_error: bool = False,
             outcome: Literal["done", "interrupted", "not_started"] = "done",

@@ -1,11 +1,13 @@
 """Models behind the Chat Completions API: OpenAI's, and everyone else's that follows it."""
 
 import os
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlencode
 
 import orjson
 
@@ -30,7 +32,7 @@ from ._presets import (
     ProviderPreset,
     find_preset,
     split_base_url,
-    without_credentials,
+    split_credentials,
 )
 from ._profiles import derive_profile
 from ._sse import ServerSentEvent, SseParser
@@ -78,7 +80,8 @@ class OpenAIChatModel:
             Not given, the host of ``base_url`` tells, and any other host is taken to be like OpenAI.
         api_key: The key; ``""`` for a server that needs none. Not given, it is taken from the
             provider's environment variable at the first call, or by :meth:`check`.
-        base_url: Where the API is, with its version: ``https://host/v1``.
+        base_url: Where the API is, with its version: ``https://host/v1``. A user and a password in
+            it are sent as basic authentication, in the place of the key.
         http_client: An ``httpx.AsyncClient`` or ``httpx2.AsyncClient``, used as it is and never
             closed: its timeouts hold, unless ``timeout`` is given too.
         headers: Sent with every request, above the adapter's own: a ``user-agent``, or an
@@ -112,7 +115,9 @@ class OpenAIChatModel:
             raise ConfigurationError("the name of the model is empty")
         preset = _preset_of(provider, base_url)
         self._model = model
-        self._base_url, own_query = split_base_url(preset, _base_url_of(preset, base_url))
+        address, own_query = split_base_url(preset, _base_url_of(preset, base_url))
+        # HTTP libraries log the addresses that they call.
+        self._base_url, self._credentials = split_credentials(address)
         if not isinstance(provider, ProviderPreset) and not self._is_at_home(preset):
             # Only the provider's own servers are known to keep reasoning out of the text.
             preset = replace(preset, think_tags=True)
@@ -144,7 +149,7 @@ class OpenAIChatModel:
     @property
     def base_url(self) -> str:
         """Where the API is, without credentials."""
-        return without_credentials(self._base_url)
+        return self._base_url
 
     @property
     def max_event_bytes(self) -> int:
@@ -282,10 +287,12 @@ class OpenAIChatModel:
         return next(filter(None, found), None)
 
     def _require_own_authorization(self) -> None:
-        """Let a missing key pass when the caller's headers or client authorise themselves."""
+        """Let a missing key pass when the URL, the headers or the client authorise themselves."""
         header = _auth_header(self._preset.auth)
         client = self._transport.client
-        if header in self._given_headers or (client is not None and header in client.headers):
+        if self._credentials is not None or header in self._given_headers:
+            return
+        if client is not None and header in client.headers:
             return
         variables = " or ".join(f"`{name}`" for name in self._preset.key_env) or "its variable"
         raise ConfigurationError(
@@ -309,6 +316,8 @@ class OpenAIChatModel:
             fixed[_auth_header(self._preset.auth)] = f"Bearer {key}" if bearer else key
         if self._preset.auth == "anthropic":
             fixed["anthropic-version"] = "2023-06-01"
+        if self._credentials is not None:
+            fixed["authorization"] = f"Basic {b64encode(self._credentials.encode()).decode()}"
         return fixed
 
     def _is_at_home(self, preset: ProviderPreset) -> bool:
@@ -325,8 +334,6 @@ class OpenAIChatModel:
         url = f"{self._base_url}/{path}"
         if not self._query:
             return url
-        from urllib.parse import urlencode
-
         return f"{url}?{urlencode(self._query)}"
 
     # Reading

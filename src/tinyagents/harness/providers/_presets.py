@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from ..errors import ConfigurationError
 
@@ -444,6 +444,15 @@ def split_base_url(preset: ProviderPreset, base_url: str) -> tuple[str, dict[str
         path = path if path.endswith("/v1") else f"{path}/v1"
     query = {} if preset.local else dict(parse_qsl(parts.query, keep_blank_values=True))
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")), query
+
+
+def split_credentials(base_url: str) -> tuple[str, str | None]:
+    """Return a base URL without its ``user:password``, and these."""
+    parts = urlsplit(base_url)
+    credentials, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return base_url, None
+    return urlunsplit(parts._replace(netloc=host)), unquote(credentials)
 
 
 def without_credentials(url: str) -> str:

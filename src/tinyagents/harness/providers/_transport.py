@@ -6,7 +6,7 @@ nothing here needs to know which.
 
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -93,7 +93,7 @@ class Timeouts:
     total: float | None = 600.0
     """For a plain call, from sending it to the end of the answer."""
     idle: float | None = 300.0
-    """Between two pieces of a streamed answer."""
+    """For a streamed answer to begin, and between two pieces of it."""
     stream: float | None = None
     """For a streamed call, from sending it to the end of the answer."""
 
@@ -110,8 +110,9 @@ class HttpCall:
     """One request, ready to be sent, and who it is for."""
 
     url: str
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    """They hold the key, so they are kept out of ``repr``."""
+    body: bytes = field(repr=False)
     provider: str
     model: str
     timeout: float | None = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 StateT = TypeVar("StateT")
 OutputT = TypeVar("OutputT")
 
-_ALL_MODES = frozenset(("messages", "tools", "updates", "events", "final"))
+_ALL_MODES: "frozenset[StreamMode]" = frozenset(("messages", "tools", "updates", "events", "final"))
 
 
 class ChunkLog:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, overload
 
 import anyio
 from typing_extensions import TypedDict, Unpack
@@ -24,7 +24,14 @@ from ..errors import ConfigurationError, InvalidRequestError, ResumeError
 from ..events import EventOrigin, EventSink, ListenerLike
 from ..ids import IdGenerator, RandomIds
 from ..limits import RunLimits
-from ..message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from ..message import (
+    AssistantMessage,
+    Message,
+    MessageBase,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
 from ..middleware import Middleware, MiddlewareStack
 from ..model import ChatModel, ModelRegistry, ModelResponse, ModelSettings
 from ..policy import RunPolicy
@@ -40,8 +47,11 @@ if TYPE_CHECKING:
 StateT = TypeVar("StateT")
 T = TypeVar("T")
 
-AgentInput: TypeAlias = str | Message | Sequence[Message]
-"""What a run is given: the user's words, a message, or a whole history."""
+AgentInput: TypeAlias = str | MessageBase | Sequence[MessageBase]
+"""What a run is given: the user's words, a message, or a whole history.
+
+Written with the base class, which is what type checkers make of a list of several kinds.
+"""
 
 ModelLike: TypeAlias = ChatModel | str
 """A model, or a name such as ``openai:gpt-5-mini`` that makes one."""
@@ -623,24 +633,22 @@ def _as_model(model: ModelLike) -> ChatModel:
 
 
 def _messages(input: AgentInput) -> list[Message]:
-    messages: list[Message]
     if isinstance(input, str):
-        messages = [UserMessage(content=input)] if input.strip() else []
-    elif isinstance(input, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
-        messages = [input]
-    else:
-        messages = list(input)
-        for message in messages:
-            if not isinstance(
-                message, SystemMessage | UserMessage | AssistantMessage | ToolMessage
-            ):
-                raise InvalidRequestError(
-                    f"the input holds a `{type(message).__name__}`, which is no message; "
-                    "`load_messages` reads messages from JSON"
-                )
-    if not messages:
-        raise InvalidRequestError("the input is empty: pass the user's words or messages")
-    return messages
+        return [UserMessage(content=input)] if input.strip() else _refuse_empty()
+    given = [input] if isinstance(input, MessageBase) else input
+    messages: list[Message] = []
+    for message in given:
+        if not isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            raise InvalidRequestError(
+                f"the input holds a `{type(message).__name__}`, which is no message; "
+                "`load_messages` reads messages from JSON"
+            )
+        messages.append(message)
+    return messages or _refuse_empty()
+
+
+def _refuse_empty() -> NoReturn:
+    raise InvalidRequestError("the input is empty: pass the user's words or messages")
 
 
 def _new_snapshot(

@@ -76,8 +76,8 @@ def assert_event_grammar(
 
     For each root run, whose events may be mixed with those of others:
 
-    - Offsets rise by one. Where ``model.delta`` events were not kept they may skip, but only while
-      a model call is open. Ids are ``{root run id}-evt-{offset}``.
+    - Offsets rise by one. Where no ``model.delta`` events were kept they may skip, but only while a
+      model call is open. Ids are ``{root run id}-evt-{offset}``.
     - Each run begins with one ``run.started`` and ends with one of ``run.completed``,
       ``run.failed``, ``run.paused`` and ``run.interrupted``. After the latter two it may be started
       again as ``resumed``; else nothing follows. A log may begin with a run that is resumed.
@@ -121,6 +121,8 @@ class _Log:
         self._runs: dict[str, _Run] = {}
         self._last: AgentEvent | None = None
         self._has_deltas = False
+        self._gap: tuple[AgentEvent, int] | None = None
+        """The first event behind a gap, and the offset before that."""
 
     def take(self, event: AgentEvent) -> None:
         """Check the next event."""
@@ -149,13 +151,15 @@ class _Log:
         if not any(run.models for run in self._runs.values()):
             raise _violation(
                 event,
-                f"the events after offset {last.offset} are missing, while no model call was open",
+                f"events after offset {last.offset} are missing, while no model call was open",
             )
-        if self._has_deltas or isinstance(event, ModelDelta):
-            raise _violation(
-                event,
-                f"the events after offset {last.offset} are missing from a log that has deltas",
-            )
+        self._gap = self._gap or (event, last.offset)
+        self._check_gap()
+
+    def _check_gap(self) -> None:
+        if self._has_deltas and self._gap is not None:
+            event, before = self._gap
+            raise _violation(event, f"events after offset {before} are missing, and not all deltas")
 
     def _run_of(self, event: AgentEvent) -> _Run:
         run = self._runs.get(event.run_id)
@@ -221,6 +225,7 @@ class _Log:
 
     def model_delta(self, run: _Run, event: ModelDelta) -> None:
         self._has_deltas = True
+        self._check_gap()
         if event.call_id not in run.models:
             raise _violation(event, f"the model call `{event.call_id}` is not open")
 

@@ -127,12 +127,12 @@ def typed_arguments(fields: Mapping[str, Any], tool: str, module: str) -> TypedA
         ToolSchemaError: A parameter's type has no JSON Schema; the message names both.
     """
     try:
-        adapter = _adapter(fields, tool, module)
+        adapter = _adapter(fields, module)
         return TypedArguments(adapter, _described(adapter, tool))
     except _UNDESCRIBABLE as exc:
         for name, annotation in fields.items():
             try:
-                _described(_adapter({name: annotation}, tool, module), tool)
+                _described(_adapter({name: annotation}, module), tool)
             except _UNDESCRIBABLE as cause:
                 raise ToolSchemaError(
                     f"`{name}` of `{tool}` cannot be described to a model: {_first_line(cause)}"
@@ -151,27 +151,25 @@ def model_arguments(model: Any, parameter: str, tool: str) -> WholeArguments:
         described = _described(adapter, tool)
     except _UNDESCRIBABLE as exc:
         raise ToolSchemaError(f"`{tool}` cannot be described: {_first_line(exc)}") from exc
-    described.pop("title", None)
-    described.pop("description", None)
+    described.pop("description", None)  # it is the tool's
     return WholeArguments(parameter, TypedArguments(adapter, described))
 
 
 _UNDESCRIBABLE = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError)
 
 
-def _adapter(fields: Mapping[str, Any], tool: str, module: str) -> "TypeAdapter[Any]":
+def _adapter(fields: Mapping[str, Any], module: str) -> "TypeAdapter[Any]":
     create: Any = TypedDict  # type checkers want to see the keys
-    typed: Any = create(tool, dict(fields))
+    typed: Any = create("Arguments", dict(fields))
     typed.__module__ = module
     typed.__pydantic_config__ = ConfigDict(extra="forbid")
     return TypeAdapter(typed)
 
 
 def _described(adapter: "TypeAdapter[Any]", tool: str) -> JsonObject:
-    described = describe(adapter)
-    if described.get("title") == tool:
-        del described["title"]
-    return object_schema(described, tool)
+    described = object_schema(describe(adapter), tool)
+    described.pop("title", None)
+    return described
 
 
 def _first_line(error: Exception) -> str:

@@ -269,16 +269,17 @@ def _arguments(
 def _declared(
     arguments: Arguments, signature: Signature, name: str, function: Callable[..., Any]
 ) -> JsonObject:
-    declared = dict(arguments.parameters)
-    own = cast("JsonObject", declared["properties"])
+    """Return the schema with those injected parameters that JSON has a form for."""
+    described: dict[str, Any] = {}
     for parameter, annotation in signature.declared.items():
         try:
-            typed = typed_arguments({parameter: annotation}, name, function.__module__)
-        except ToolSchemaError:  # a connection, a session: nothing that JSON has a form for
+            typed_arguments({parameter: annotation}, name, function.__module__)
+        except ToolSchemaError:  # a connection, a session
             continue
-        found = cast("JsonObject", typed.parameters["properties"])
-        declared["properties"] = own = {**own, **found}
-    return declared
+        described[parameter] = annotation
+    if not described or isinstance(arguments, RawArguments):
+        return arguments.parameters
+    return typed_arguments(signature.fields | described, name, function.__module__).parameters
 
 
 def _with_settings(policy: ToolPolicy, settings: dict[str, Any], name: str) -> ToolPolicy:

@@ -119,11 +119,11 @@ def function_name(function: Any) -> str:
 
 
 def function_docstring(function: Any) -> str | None:
-    """Return the docstring of a function; that of a callable object's class, or of its call."""
+    """Return the docstring of a function; that of a callable object's call, or of its class."""
     function = _without_partials(function)
     if inspect.isroutine(function):
         return inspect.getdoc(function)
-    return type(function).__doc__ or type(function).__call__.__doc__
+    return type(function).__call__.__doc__ or type(function).__doc__
 
 
 def is_kind(kind: Callable[[Any], bool], function: Any) -> bool:
