@@ -1,7 +1,10 @@
 """Asking a run to stop, from wherever it is asked."""
 
+import logging
 import threading
+import weakref
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 
@@ -10,18 +13,22 @@ from .errors import RunCancelledError
 
 __all__ = ("CancellationToken",)
 
+_log = logging.getLogger("tinyagents.cancel")
+
 
 class CancellationToken:
     """A request to stop that stays set. Shared by whoever may ask and whoever must obey.
 
-    :meth:`cancel` may be called from any thread and any event loop; a run that was given the token
-    stops at once, wherever it waits.
+    :meth:`cancel` may be called from any thread, any event loop and a signal handler; a run that was
+    given the token stops at once, wherever it waits.
     """
 
-    __slots__ = ("_callbacks", "_lock", "_reason", "cancelled")
+    __slots__ = ("__weakref__", "_callbacks", "_lock", "_parent", "_reason", "cancelled")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Reentrant, because a signal handler or the garbage collector may come in between.
+        self._lock = threading.RLock()
+        self._parent: CancellationToken | None = None
         self.cancelled = False
         """Whether somebody asked. Read it; :meth:`cancel` sets it."""
         self._reason: str | None = None
@@ -37,37 +44,45 @@ class CancellationToken:
         with self._lock:
             if self.cancelled:
                 return
-            self.cancelled = True
+            # First the reason: whoever sees `cancelled` reads it without the lock.
             self._reason = reason
+            self.cancelled = True
             callbacks = list(self._callbacks.values())
             self._callbacks.clear()
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception:  # noqa: BLE001 - the others must be told too
+                _log.exception("a callback of a cancellation failed")
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back once when somebody asks, in the thread of who asks; at once if it is too late.
+
+        What the callback raises is logged, except where it is called at once.
 
         Returns:
             A function that takes the callback back.
         """
         key = object()
-        with self._lock:
-            late = self.cancelled
-            if not late:
-                self._callbacks[key] = callback
-        if late:
+        if self._add(key, callback):
             callback()
-
-        def forget() -> None:
-            with self._lock:
-                self._callbacks.pop(key, None)
-
-        return forget
+        return partial(self._forget, key)
 
     def child(self) -> "CancellationToken":
-        """Return a token that is cancelled with this one, and can be cancelled alone."""
-        child = CancellationToken()
-        self.on_cancel(lambda: child.cancel(self._reason))
+        """Return a token that is cancelled with this one, and can be cancelled alone.
+
+        This one forgets a child that nobody refers to any more.
+        """
+        child, key = CancellationToken(), object()
+        child._parent = self  # keeps a token in the middle of a chain
+        found = weakref.ref(child, lambda _: self._forget(key))
+
+        def pass_on() -> None:
+            if (known := found()) is not None:
+                known.cancel(self._reason)
+
+        if self._add(key, pass_on):
+            pass_on()
         return child
 
     async def wait(self) -> None:
@@ -88,3 +103,14 @@ class CancellationToken:
         if self.cancelled:
             because = f": {self._reason}" if self._reason else ""
             raise RunCancelledError(f"the run was cancelled{because}", reason=self._reason)
+
+    def _add(self, key: object, callback: Callable[[], None]) -> bool:
+        """Keep the callback, or tell that it is too late for it."""
+        with self._lock:
+            self._callbacks[key] = callback
+            # Looked at last: a signal handler that asks in between has called it already.
+            return self.cancelled and self._callbacks.pop(key, None) is not None
+
+    def _forget(self, key: object) -> None:
+        with self._lock:
+            self._callbacks.pop(key, None)

@@ -7,7 +7,6 @@ are written for asyncio directly and go through anyio or trio elsewhere, with th
 
 import asyncio
 import logging
-import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextvars import copy_context
@@ -35,7 +34,7 @@ _log = logging.getLogger("tinyagents.concurrency")
 
 
 class DeadlineExpired(Exception):
-    """A call did not end in its time. Never raised by the call itself."""
+    """A call did not end in its time. A timeout that the call itself raises is never this."""
 
 
 class ChannelClosed(Exception):
@@ -63,8 +62,9 @@ async def run_together(
 ) -> list[T]:
     """Run the calls concurrently and return their results in the order of the calls.
 
-    When one raises, the others are cancelled and awaited, and its error is raised as it is (the
-    first one in the order of the calls, if there are several).
+    When one raises, a cancellation of its own included, the others are cancelled and awaited, calls
+    that wait for their turn never begin, and the error is raised as it is; of several errors the
+    one of the first call. A cancellation respects the shields of anyio's scopes inside the calls.
 
     Args:
         calls: What to run.
@@ -72,40 +72,113 @@ async def run_together(
     """
     if len(calls) == 1:
         return [await calls[0]()]
-    results: dict[int, T] = {}
-    queue = iter(enumerate(calls))
-
-    async def work() -> None:
-        for position, call in queue:
-            results[position] = await call()
-
-    async def one(position: int, call: Callable[[], Awaitable[T]]) -> None:
-        results[position] = await call()
-
-    workers: list[Callable[[], Coroutine[Any, Any, None]]]
-    if limit is None or limit >= len(calls):
-        workers = [
-            lambda position=position, call=call: one(position, call)  # type: ignore[misc]
-            for position, call in enumerate(calls)
-        ]
+    together = _Together(calls, len(calls) if limit is None else max(1, limit))
+    if _asyncio_loop() is not None:
+        await together.run_on_asyncio()
     else:
-        workers = [work] * max(1, limit)
-    try:
-        if (loop := _asyncio_loop()) is not None:
-            del loop
-            async with asyncio.TaskGroup() as tasks:
-                for worker in workers:
-                    tasks.create_task(worker())
-        else:
+        await together.run_on_anyio()
+    return together.results()
+
+
+class _Together(Generic[T]):
+    """Calls that run at once, and what came of each."""
+
+    __slots__ = ("_cancelled", "_errors", "_queue", "_results", "_scopes", "_size", "_workers")
+
+    def __init__(self, calls: Sequence[Callable[[], Awaitable[T]]], limit: int) -> None:
+        self._size = len(calls)
+        self._queue = iter(enumerate(calls))
+        self._workers = min(limit, len(calls))
+        self._results: dict[int, T] = {}
+        self._errors: dict[int, BaseException] = {}
+        self._scopes: list[anyio.CancelScope] = []
+        self._cancelled = False
+
+    def results(self) -> list[T]:
+        """Return the results, or raise the first error."""
+        if self._errors:
+            errors, self._errors = self._errors, {}
+            try:
+                raise errors[min(errors)]
+            finally:
+                del errors  # the error's traceback holds this frame
+        if len(self._results) < self._size:
+            # A worker was cancelled from outside before it began, as loops do when they close.
+            raise anyio.get_cancelled_exc_class()()
+        return [self._results[position] for position in range(self._size)]
+
+    async def run_on_asyncio(self) -> None:
+        # Tasks of a scope each cost a fifth of those of anyio's task group, and unlike those of
+        # asyncio's own a cancellation does not break into a clean-up that shields itself.
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        tasks = {loop.create_task(self._work_in_scope()) for _ in range(self._workers)}
+
+        def note(task: "asyncio.Task[None]") -> None:
+            tasks.discard(task)
+            if not tasks and not ended.done():
+                ended.set_result(None)
+
+        for task in tuple(tasks):
+            task.add_done_callback(note)
+        if not tasks:
+            return
+        try:
+            await ended
+        except asyncio.CancelledError:
+            self._cancel()
+            with anyio.CancelScope(shield=True):
+                while tasks:
+                    ended = loop.create_future()
+                    try:
+                        await ended
+                    except asyncio.CancelledError:
+                        continue  # asked again: the first time is enough
+            if self._errors:
+                return  # what a clean-up raised takes the place of the cancellation
+            raise
+
+    async def run_on_anyio(self) -> None:
+        try:
             async with anyio.create_task_group() as group:
-                for worker in workers:
-                    group.start_soon(worker)
-    except BaseExceptionGroup as failed:
-        raise _first(failed) from None
-    if len(results) < len(calls):
-        # A call cancelled itself; to its siblings' caller that is a cancellation as well.
-        raise anyio.get_cancelled_exc_class()()
-    return [results[position] for position in range(len(calls))]
+                self._scopes.append(group.cancel_scope)
+                for _ in range(self._workers):
+                    group.start_soon(self._work)
+        except BaseExceptionGroup as failed:
+            if self._errors:
+                return
+            raise _first(failed) from None
+
+    def _cancel(self) -> None:
+        self._cancelled = True
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def _work_in_scope(self) -> None:
+        with anyio.CancelScope() as scope:
+            self._scopes.append(scope)
+            if self._cancelled:
+                return
+            await self._work()
+
+    async def _work(self) -> None:
+        for position, call in self._queue:
+            try:
+                self._results[position] = await call()
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                if isinstance(error, anyio.get_cancelled_exc_class()) and self._is_told(error):
+                    raise
+                self._errors[position] = error
+                self._cancel()
+            if self._cancelled:
+                return
+
+    def _is_told(self, error: BaseException) -> bool:
+        """Whether a cancellation comes from outside the call."""
+        # On trio no call can make one up.
+        return self._cancelled or not isinstance(error, asyncio.CancelledError)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -117,6 +190,9 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 async def within(seconds: float | None, call: Callable[[], Awaitable[T]]) -> T:
     """Await ``call()`` for at most so many seconds; ``None`` is no limit.
+
+    A call that is cut takes the time that its shielded clean-up needs. What it returns or raises
+    all the same is returned or raised.
 
     Raises:
         DeadlineExpired: The time was up; the call was cancelled and has ended.
@@ -140,28 +216,55 @@ async def in_thread(call: Callable[[], T]) -> T:
 def loop_poster() -> Callable[[Callable[[], None]], None]:
     """Return a function that any thread may call to have a callback run in this event loop.
 
-    Called from the loop's own thread the callback runs at once; after the loop was closed it is
-    dropped.
+    Called from a task of the loop, the callback runs at once; from elsewhere, a signal handler for
+    example, as soon as the loop gets to it and in the order of the calls, and what it raises then
+    is logged. After the loop was closed it is dropped.
     """
-    home = threading.get_ident()
     loop = _asyncio_loop()
     if loop is not None:
-        post: Callable[[Callable[[], None]], Any] = loop.call_soon_threadsafe
-    else:
-        import trio
+        here, post = partial(_in_task_of, loop), loop.call_soon_threadsafe
+        return partial(_run_in_loop, here, post)
+    import trio
 
-        post = trio.lowlevel.current_trio_token().run_sync_soon
+    token = trio.lowlevel.current_trio_token()
 
-    def run(callback: Callable[[], None]) -> None:
-        if threading.get_ident() == home:
-            callback()
-            return
-        try:
-            post(callback)
-        except RuntimeError:
-            return
+    def here_on_trio() -> bool:
+        # The first raises where trio runs no task, as in a signal handler while it waits.
+        trio.lowlevel.current_task()
+        return trio.lowlevel.current_trio_token() is token
 
-    return run
+    return partial(_run_in_loop, here_on_trio, token.run_sync_soon)
+
+
+def _in_task_of(loop: asyncio.AbstractEventLoop) -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.get_loop() is loop
+
+
+def _run_in_loop(
+    here: Callable[[], bool],
+    post: Callable[[Callable[[], None]], Any],
+    callback: Callable[[], None],
+) -> None:
+    try:
+        at_once = here()
+    except RuntimeError:  # no event loop in this thread
+        at_once = False
+    if at_once:
+        callback()
+        return
+    try:
+        post(partial(_logged, callback))
+    except RuntimeError:  # the loop was closed
+        return
+
+
+def _logged(callback: Callable[[], None]) -> None:
+    # Trio would end the whole program with what a posted callback raises.
+    try:
+        callback()
+    except Exception:  # noqa: BLE001 - there is nobody above to take it
+        _log.exception("a callback from another thread failed")
 
 
 def thread_safe(callback: Callable[[], None]) -> Callable[[], None]:
@@ -169,25 +272,33 @@ def thread_safe(callback: Callable[[], None]) -> Callable[[], None]:
     return partial(loop_poster(), callback)
 
 
+_running: "set[BackgroundTask]" = set()
+"""Keeps tasks alive that nobody else refers to: event loops hold theirs weakly."""
+
+
 class BackgroundTask:
     """A task that outlives the frame that started it: the run behind a stream or a handle.
 
-    It starts with the caller's context variables. The body keeps what it raises for its owner:
-    an exception that leaves it is logged and goes no further.
+    It starts with the caller's context variables and outside the caller's cancel scopes; a loop
+    that closes cancels it. The body keeps what it raises for its owner: an exception that leaves
+    it is logged and goes no further.
     """
 
-    __slots__ = ("_done", "_task")
+    __slots__ = ("__weakref__", "_done")
 
     def __init__(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._done = anyio.Event()
-        self._task: asyncio.Task[None] | None = None
         loop = _asyncio_loop()
         if loop is not None:
-            self._task = loop.create_task(self._run(body))
+            task = loop.create_task(self._run(body))
+            _running.add(self)
+            # Not at the end of `_run`: a task that is cancelled before it begins never runs that.
+            task.add_done_callback(self._ended)
         else:
             import trio
 
-            trio.lowlevel.spawn_system_task(self._run, body, context=copy_context())
+            _running.add(self)
+            trio.lowlevel.spawn_system_task(self._run_on_trio, body, context=copy_context())
 
     @property
     def done(self) -> bool:
@@ -209,15 +320,31 @@ class BackgroundTask:
             await body()
         except Exception:  # noqa: BLE001 - there is nobody above to take it
             _log.exception("a background task failed")
+
+    async def _run_on_trio(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await self._run(body)
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException:  # noqa: BLE001 - from a system task it would take trio itself down
+            _log.exception("a background task failed")
         finally:
-            self._done.set()
+            self._ended()
+
+    def _ended(self, task: "asyncio.Task[None] | None" = None) -> None:
+        _running.discard(self)
+        self._done.set()
+        if task is not None and not task.cancelled():
+            # Looked at, so that asyncio does not report what the owner has been told already.
+            task.exception()
 
 
 class Channel(Generic[T]):
     """Hands items from one producer to one consumer, in batches where the producer is faster.
 
-    The consumer is woken once for all that waits, so an item costs a fraction of a microsecond.
-    A producer that is ``size`` items ahead waits in :meth:`room`.
+    Both are tasks of one event loop. The consumer is woken once for all that waits, so an item
+    costs a fraction of a microsecond; one that is cancelled while it waits loses nothing. A producer
+    that is ``size`` items ahead waits in :meth:`room` until all of them were taken.
     """
 
     __slots__ = ("_closed", "_error", "_items", "_ready", "_room", "_size", "waiting")
@@ -264,6 +391,7 @@ class Channel(Generic[T]):
     def drop(self) -> None:
         """End the channel from the consumer's side: what waits is thrown away."""
         self._closed = True
+        self._error = None
         self._items.clear()
         self._wake()
 

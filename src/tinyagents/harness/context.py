@@ -1,17 +1,20 @@
 """Who a run is and what it carries: its identity as data, and the live container around it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
+from functools import partial
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_serializer
 
 from .cancel import CancellationToken
 from .clock import Clock, Sleep
 from .cost import CostTotals
+from .errors import InvalidRequestError
 from .events import EventOrigin, EventSink
 from .ids import IdGenerator, RunId, ThreadId
 from .limits import RunLimits
+from .text import clean_json
 from .usage import UsageTotals
 
 __all__ = (
@@ -46,6 +49,11 @@ class RunConfig(BaseModel):
     depth: Annotated[int, Field(ge=0)] = 0
     """How many runs this one is inside of."""
 
+    @field_serializer("limits")
+    def _only_what_is_set(self, limits: RunLimits | None) -> dict[str, Any] | None:
+        # Loaded again, a default that was written out would lower what the harness allows.
+        return None if limits is None else limits.model_dump(exclude_unset=True)
+
 
 @dataclass(frozen=True, slots=True)
 class StopWithFinal:
@@ -71,7 +79,7 @@ class Interrupt:
 class Jump:
     """Go on at another place: ask the ``model`` again, or go to the ``end``."""
 
-    to: str
+    to: Literal["model", "end"]
     label: ClassVar[str] = "jump"
     rank: ClassVar[int] = 0
 
@@ -83,10 +91,11 @@ Control: TypeAlias = StopWithFinal | Interrupt | Jump
 class RunContext(Generic[DataT]):
     """Everything that belongs to one run while it lives. Handed to hooks, models and tools.
 
-    A run inside another one gets a context of its own from :meth:`child`.
+    A run inside another one gets a context of its own, with the outer one as its ``parent``.
     """
 
     __slots__ = (
+        "_post",
         "cancellation",
         "clock",
         "config",
@@ -142,6 +151,7 @@ class RunContext(Generic[DataT]):
         """The cost of the run so far, that of runs inside it too."""
         self.control: Control | None = None
         """What was asked of the run and has not taken effect yet."""
+        self._post: Callable[[Callable[[], None]], None] | None = None
 
     @property
     def run_id(self) -> RunId:
@@ -169,12 +179,28 @@ class RunContext(Generic[DataT]):
         return self.origin.depth
 
     def emit(self, kind: str, **payload: Any) -> None:
-        """Record an event of this run; ``payload`` holds the fields of its kind."""
-        self.events.emit(kind, self.origin, payload)
+        """Record an event of this run; ``payload`` holds the fields of its kind.
+
+        A tool may call it from its worker thread: the event is recorded by the run's event loop.
+        """
+        if self._post is None:
+            self.events.emit(kind, self.origin, payload)
+        else:
+            self._post(partial(self._emit, kind, payload))
 
     def emit_custom(self, name: str, payload: JsonValue = None) -> None:
-        """Record an event of the application's own."""
-        self.events.emit("custom", self.origin, {"name": name, "payload": payload})
+        """Record an event of the application's own: a copy of ``payload``.
+
+        Raises:
+            InvalidRequestError: The payload has no JSON form.
+        """
+        try:
+            payload = clean_json(payload)
+        except (TypeError, ValueError) as exc:
+            raise InvalidRequestError(
+                f"the payload of the event `{name}` is no JSON: {exc}"
+            ) from exc
+        self.emit("custom", name=name, payload=payload)
 
     def request_control(self, control: Control) -> None:
         """Ask the run to stop, interrupt or jump at its next boundary.
@@ -189,3 +215,10 @@ class RunContext(Generic[DataT]):
         """Return the pending request, if there is one, and forget it."""
         control, self.control = self.control, None
         return control
+
+    def enter_thread(self, post: Callable[[Callable[[], None]], None]) -> None:
+        """From now on tools may emit from other threads; ``post`` reaches the run's event loop."""
+        self._post = post
+
+    def _emit(self, kind: str, payload: dict[str, Any]) -> None:
+        self.events.emit(kind, self.origin, payload)

@@ -90,6 +90,10 @@ class PayloadCapture:
         """Capture everything."""
         return cls(model_io=True, tool_io=True)
 
+    def is_disabled(self) -> bool:
+        """Whether nothing is captured."""
+        return not (self.model_io or self.tool_io)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPolicy:

@@ -22,6 +22,7 @@ from tinyagents.harness.message import (
     UserMessage,
     dump_messages,
     load_messages,
+    plain_tool_message,
 )
 from tinyagents.harness.usage import Usage
 
@@ -232,3 +233,14 @@ def test_an_artifact_is_cleaned_and_refused_where_it_is_not_json() -> None:
     }
     with pytest.raises(ValidationError, match="is not a JSON value"):
         ToolMessage.model_validate({"tool_call_id": "k", "artifact": object()})
+
+
+def test_the_cheap_way_makes_the_same_tool_message() -> None:
+    cheap = plain_tool_message("k1", "add", [TextBlock(text="3")])
+    full = ToolMessage(tool_call_id="k1", name="add", content=[TextBlock(text="3")])
+    assert cheap == full
+    assert cheap.__dict__ == full.__dict__
+    assert list(cheap.__dict__) == list(full.__dict__)
+    assert cheap.model_fields_set == full.model_fields_set
+    assert cheap.model_dump_json() == full.model_dump_json()
+    assert cheap.model_copy(update={"is_error": True}).is_error

@@ -10,7 +10,7 @@ from tinyagents.harness.retry import RetryPolicy
 
 T = TypeVar("T")
 
-POLICY = RetryPolicy(initial_backoff=0.06)
+POLICY = RetryPolicy(initial_backoff=0.15)
 
 
 async def persistent(call: Callable[[], Awaitable[T]]) -> tuple[T, list[ModelError]]:

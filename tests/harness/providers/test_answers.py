@@ -753,6 +753,41 @@ async def test_usage_is_found_where_some_providers_put_it() -> None:
         assert last.response.usage == usage(4)
 
 
+async def test_sources_beside_the_choices_are_citations() -> None:
+    results = [{"url": "https://x", "title": "X", "snippet": "s"}, {"title": "no address"}]
+    response = await whole({"content": "see"}, provider="perplexity", search_results=results)
+    assert response.message.content[1:] == [CitationBlock(url="https://x", title="X", text="s")]
+    plain = await whole({"content": "see"}, provider="perplexity", citations=["https://y"])
+    assert plain.message.content[1:] == [CitationBlock(url="https://y")]
+
+
+async def test_annotations_and_pictures_of_an_unknown_form_go_back_as_they_came() -> None:
+    odd = {
+        "content": "a",
+        "annotations": [{"type": "file", "file": {"hash": "h"}}],
+        "images": [{"type": "odd"}],
+    }
+    message = (await whole(odd, provider="openrouter")).message
+    assert message.content == [TextBlock(text="a")]
+    assert message.provider_data == {
+        "openrouter": {"annotations": odd["annotations"], "images": odd["images"]}
+    }
+
+
+async def test_two_kinds_of_reasoning_are_both_kept() -> None:
+    message = (await whole({"reasoning_content": "a", "reasoning": "b"}, provider="groq")).message
+    (block,) = message.content
+    assert isinstance(block, ReasoningBlock)
+    assert (block.text, message.provider_data) == ("a", {"groq": {"reasoning": "b"}})
+
+
+async def test_unknown_fields_of_a_call_and_its_function_are_kept() -> None:
+    odd = call("{}", cache="x")
+    odd["function"]["thought"] = "t"
+    (made,) = (await whole({"tool_calls": [odd]})).message.tool_calls
+    assert made.provider_data == {"openai": {"cache": "x", "function": {"thought": "t"}}}
+
+
 # Streams that go wrong
 
 

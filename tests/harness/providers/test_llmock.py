@@ -129,7 +129,8 @@ async def test_a_stream_that_goes_wrong_is_noticed_and_asked_again(
     model: OpenAIChatModel,
     llmock: LLMock,
 ) -> None:
-    fault(llmock)
+    # At a pace, so that the server is still sending when the client leaves.
+    fault(llmock.pace(10)).reply("It works.").reply("It works.")
     async with model:
         response, errors = await ask(model, request(f"broken by {cls.__name__}"), stream=True)
     assert response.text

@@ -663,6 +663,57 @@ async def test_what_a_provider_cannot_do_is_refused_before_anything_is_sent(
     assert not router.calls
 
 
+async def test_other_settings_that_a_provider_lacks_are_refused(router: respx.MockRouter) -> None:
+    preset = replace(PROVIDERS["openai"], parallel_tool_calls=False)
+    settings = ModelSettings(parallel_tool_calls=False)
+    with pytest.raises(InvalidRequestError, match="`parallel_tool_calls`"):
+        await body_of(router, model("m", preset), tools=[WEATHER], settings=settings)
+    strict = replace(WEATHER, parameters=OPEN, strict=True)
+    with pytest.raises(InvalidRequestError, match="strict arguments for `get_weather`"):
+        await body_of(router, model(), tools=[strict])
+    with pytest.raises(InvalidRequestError, match="`image` block"):
+        await sent(router, UserMessage(content=[ImageBlock(url="https://x")]), provider="deepseek")
+    assert not router.calls
+
+
+async def test_nested_schemas_are_closed_at_every_depth(router: respx.MockRouter) -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {
+            "one": {"anyOf": [CITY, {"type": "null"}]},
+            "many": {"type": "array", "items": {"$ref": "#/$defs/City"}},
+        },
+        "required": ["one", "many"],
+        "$defs": {"City": CITY},
+    }
+    body = await body_of(router, model(), response_format=JsonSchemaFormat(name="r", schema=schema))
+    made = body["response_format"]["json_schema"]
+    assert made["strict"] is True
+    closed = {**CITY, "additionalProperties": False}
+    assert made["schema"]["properties"]["one"]["anyOf"][0] == closed
+    assert made["schema"]["$defs"]["City"] == closed
+    optional: JsonObject = {"type": "object", "properties": {"a": {"type": "string"}}}
+    loose = await body_of(
+        router, model(), response_format=JsonSchemaFormat(name="r", schema=optional)
+    )
+    assert loose["response_format"]["json_schema"]["strict"] is False
+    forced = JsonSchemaFormat(name="r", schema=optional, strict=True)
+    body = await body_of(router, model(), response_format=forced)
+    assert body["response_format"]["json_schema"]["schema"]["required"] == ["a"]
+
+
+async def test_an_extension_of_the_same_provider_is_a_part_of_the_users_message(
+    router: respx.MockRouter,
+) -> None:
+    part = ProviderExtensionBlock(provider="openai", data={"type": "odd"})
+    other = ProviderExtensionBlock(provider="groq", data={"type": "odd"})
+    blocks: list[Block] = [TextBlock(text="a"), part, other]
+    assert (await sent(router, UserMessage(content=blocks)))[0]["content"] == [
+        {"type": "text", "text": "a"},
+        {"type": "odd"},
+    ]
+
+
 async def test_no_messages_are_refused(router: respx.MockRouter) -> None:
     async with model() as asked:
         with pytest.raises(InvalidRequestError, match="empty list of messages"):

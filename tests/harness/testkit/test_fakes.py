@@ -1,4 +1,5 @@
 import json
+from decimal import Decimal
 from typing import Any
 
 import anyio
@@ -6,11 +7,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tinyagents import AgentHarness, RunLimits, UserMessage
+from tinyagents.harness.cost import ModelPricing
 from tinyagents.harness.errors import NetworkError, ProviderTimeoutError
-from tinyagents.harness.events import ModelStarted, ToolFailed, load_event
+from tinyagents.harness.events import Custom, ModelStarted, ToolFailed, load_event
 from tinyagents.harness.model import (
     MessageDelta,
+    ModelProfile,
     ModelRequest,
+    ModelStreamItem,
     StreamCompleted,
     StreamStarted,
 )
@@ -69,7 +73,7 @@ async def test_a_fake_model_can_fail_every_call() -> None:
 
 
 async def test_a_streaming_model_streams_its_items_and_merges_them_for_a_plain_call() -> None:
-    items = [StreamStarted("r"), MessageDelta("a"), MessageDelta("b")]
+    items: list[ModelStreamItem] = [StreamStarted("r"), MessageDelta("a"), MessageDelta("b")]
     model = FakeStreamingModel(items)
     for _ in range(2):
         assert [item async for item in model.stream(request())] == items
@@ -270,3 +274,20 @@ async def test_a_recorder_writes_events_that_can_be_loaded_again() -> None:
     assert EventRecorder(recorder.events).to_jsonl() == recorder.to_jsonl()
     recorder.clear()
     assert recorder.to_jsonl() == ""
+
+
+async def test_a_recorder_writes_money_and_text_of_every_kind() -> None:
+    recorder = EventRecorder()
+    pricing = ModelPricing(input=Decimal("0.25"), output=Decimal(2))
+    model = FakeChatModel("hi", profile=ModelProfile(pricing=pricing))
+    harness = AgentHarness(model=model, listeners=[recorder])
+    await harness.invoke(None, "hi")
+    assert "cost.recorded" in recorder.kinds
+    made = recorder.events[0].model_dump(exclude={"resumed"})
+    odd = Custom.model_validate(
+        {**made, "kind": "custom", "name": "x"}
+        | {"payload": {"lone": "\ud800", "large": 2**70, "nan": float("nan")}}
+    )
+    text = EventRecorder([*recorder.events, odd]).to_jsonl()
+    assert [load_event(line).kind for line in text.splitlines()] == [*recorder.kinds, "custom"]
+    assert '{"lone":"\ufffd","large":1180591620717411303424,"nan":null}' in text

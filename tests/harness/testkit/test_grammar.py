@@ -289,11 +289,11 @@ class Watching(Middleware[Any]):
     async def after_tool(self, ctx: Any, call: Any, result: Any) -> None: ...
     async def on_error(self, ctx: Any, error: Any) -> None: ...
 
-    async def wrap_model(self, ctx: Any, request: Any, call: Any) -> Any:
-        return await call(request)
+    async def wrap_model(self, ctx: Any, request: Any, call_next: Any) -> Any:
+        return await call_next(request)
 
-    async def wrap_tool(self, ctx: Any, tool_call: Any, call: Any) -> Any:
-        return await call(tool_call)
+    async def wrap_tool(self, ctx: Any, call: Any, call_next: Any) -> Any:
+        return await call_next(call)
 
 
 class Inner(Watching): ...
@@ -383,8 +383,9 @@ async def test_the_events_that_a_run_keeps_keep_to_the_grammar() -> None:
 
 def structural(events: Sequence[AgentEvent]) -> list[int]:
     """Return the places of the events that the grammar speaks of."""
-    words = ("run.", "model.started", "model.completed", "model.failed", "tool.started")
-    words += ("tool.completed", "tool.failed", "tool.interrupted", "middleware.")
+    model = ("model.started", "model.completed", "model.failed")
+    tool = ("tool.started", "tool.completed", "tool.failed", "tool.interrupted")
+    words = ("run.", *model, *tool, "middleware.")
     return [place for place, event in enumerate(events) if event.kind.startswith(words)]
 
 

@@ -194,7 +194,11 @@ def test_a_chunk_size_below_one_is_refused(size: int) -> None:
 
 @both_ways
 async def test_stream_items_are_served_as_they_are(way: Way) -> None:
-    items = [StreamStarted("r", "m"), MessageDelta("Sun"), MessageDelta("ny")]
+    items: list[ModelStreamItem] = [
+        StreamStarted("r", "m"),
+        MessageDelta("Sun"),
+        MessageDelta("ny"),
+    ]
     assert (await ask(ScriptedModel([items]), way)).text == "Sunny"
     assert await streamed(ScriptedModel([items])) == items
 
@@ -313,7 +317,7 @@ async def test_a_failure_comes_after_what_is_streamed_before_it(step: Step) -> N
 
 
 async def test_a_function_may_be_async_and_is_given_the_request() -> None:
-    async def step(asked: ModelRequest) -> Step:
+    async def step(asked: ModelRequest) -> Reply:
         await anyio.lowlevel.checkpoint()
         return say(asked.messages[0].text.upper())
 
@@ -462,7 +466,7 @@ def test_what_is_no_script_is_refused_with_its_place(steps: Any, message: str) -
 
 
 async def test_a_wrong_step_from_a_function_is_refused_when_it_comes() -> None:
-    model = ScriptedModel([lambda _: 3])  # type: ignore[list-item, return-value]
+    model = ScriptedModel([lambda _: 3])  # type: ignore[return-value]
     with pytest.raises(TypeError, match="`int` is no step"):
         await model.invoke(request())
 

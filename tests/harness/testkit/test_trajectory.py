@@ -87,7 +87,14 @@ async def test_arguments_are_a_part_of_all_and_compared_as_json() -> None:
         {"self": 1},
     ):
         assert_trajectory(run).tool_called("book", wanted)
-    for refused in ({"seats": 3}, {"vip": 1}, {"other": None}, {"more": {}}, {"seats": object()}):
+    others: list[dict[str, Any]] = [
+        {"seats": 3},
+        {"vip": 1},
+        {"other": None},
+        {"more": {}},
+        {"seats": object()},
+    ]
+    for refused in others:
         with pytest.raises(AssertionError):
             assert_trajectory(run).tool_called("book", refused)
 

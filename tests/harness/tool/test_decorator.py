@@ -311,10 +311,14 @@ def test_a_schema_of_ones_own_must_fit_the_function() -> None:
 
     def g(q: str, n: int) -> None: ...
 
+    def h(q: str, /) -> None: ...
+
     with pytest.raises(ToolSchemaError, match="`f` has no parameter `q`"):
         tool(parameters=schema)(f)
     with pytest.raises(ToolSchemaError, match="lacks its parameter `n`"):
         tool(parameters=schema)(g)
+    with pytest.raises(ToolSchemaError, match="`q` of `h` can only be passed by position"):
+        tool(parameters=schema)(h)
 
 
 async def test_a_tool_is_immutable() -> None:

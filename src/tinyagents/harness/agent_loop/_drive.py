@@ -108,16 +108,19 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
     except AttributeError:
         _log.debug("`%s` cannot carry its run", type(error).__name__)
     hooks = run.spec.middleware.on_error
-    if hooks:
-        with anyio.move_on_after(_CLEAN_UP_SECONDS, shield=True):
-            await run_error_hooks(hooks, ctx, error)
-    ctx.emit(
-        "run.failed",
-        error=snapshot.reason,
-        error_kind=error.kind if isinstance(error, TinyAgentsError) else type(error).__name__,
-        reason=_reason(error, cancelled),
-    )
-    snapshot.next_event = ctx.events.next_offset
+    try:
+        if hooks:
+            with anyio.move_on_after(_CLEAN_UP_SECONDS, shield=True):
+                await run_error_hooks(hooks, ctx, error)
+    finally:
+        # A native cancellation breaks into the hooks; the run ends with its event all the same.
+        ctx.emit(
+            "run.failed",
+            error=snapshot.reason,
+            error_kind=error.kind if isinstance(error, TinyAgentsError) else type(error).__name__,
+            reason=_reason(error, cancelled),
+        )
+        snapshot.next_event = ctx.events.next_offset
 
 
 def _reason(error: BaseException, cancelled: bool) -> str:

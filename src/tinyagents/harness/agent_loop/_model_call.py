@@ -72,12 +72,10 @@ async def answer(run: LoopRun) -> None:
 
 def build_request(run: LoopRun) -> ModelRequest:
     """Make the request of the next call from the transcript and the agent's settings."""
-    spec, snapshot = run.spec, run.snapshot
-    system, settings = spec.system, spec.settings
-    messages = snapshot.messages
-    limit = _output_limit(run)
-    if limit != settings.max_tokens:
-        settings = settings.model_copy(update={"max_tokens": limit})
+    snapshot, system, settings = run.snapshot, run.spec.system, run.settings
+    messages, raised = snapshot.messages, snapshot.repeats.max_tokens
+    if raised is not None:
+        settings = settings.model_copy(update={"max_tokens": raised})
     return ModelRequest(
         [system, *messages] if isinstance(system, SystemMessage) else messages.copy(),
         () if snapshot.tools_off else run.tool_schemas,
@@ -90,16 +88,6 @@ async def _dynamic_system(run: LoopRun, system: SystemFunction) -> list[Message]
     if inspect.isawaitable(text):
         text = await text
     return [SystemMessage(content=text)] if text else []
-
-
-def _output_limit(run: LoopRun) -> int | None:
-    raised = run.snapshot.repeats.max_tokens
-    if raised is not None:
-        return raised
-    wanted, cap = run.spec.settings.max_tokens, run.limits.max_output_tokens
-    if cap is None or (wanted is not None and wanted <= cap):
-        return wanted
-    return cap
 
 
 def choose_model(run: LoopRun, request: ModelRequest) -> ModelBinding:

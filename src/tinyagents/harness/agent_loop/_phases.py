@@ -232,8 +232,7 @@ def _truncated_calls(run: LoopRun, count: int) -> Phase:
 def _ask_for_more(run: LoopRun) -> Phase:
     """Ask again for an answer of which the token limit has left nothing, with a larger limit."""
     snapshot = run.snapshot
-    repeats, limit = snapshot.repeats, run.limits.max_output_tokens
-    original = run.spec.settings.max_tokens if limit is None else limit
+    repeats, original = snapshot.repeats, run.settings.max_tokens
     if original is not None:
         sent = repeats.max_tokens or original
         repeats.max_tokens = min(sent * 2, original * _MOST_RAISED)

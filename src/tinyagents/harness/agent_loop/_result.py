@@ -11,7 +11,7 @@ from ..usage import Usage
 from ._snapshot import InterruptRequest, RunSnapshot, RunStatus
 
 if TYPE_CHECKING:
-    from ..events import AgentEvent
+    from ..events import AgentEvent, HarnessRunStatus
 
 StateT = TypeVar("StateT")
 OutputT = TypeVar("OutputT")
@@ -59,6 +59,14 @@ class AgentRun(Generic[StateT, OutputT]):
     def new_messages(self) -> list[Message]:
         """The part of the transcript that the run added to its input."""
         return self.messages[self.snapshot.input_length :]
+
+    def status_report(self) -> "HarnessRunStatus":
+        """Return how the run stands, as data for a status store."""
+        from ..events import EventLog
+        from ._status import run_status
+
+        log = self.events
+        return run_status(self.snapshot, log.first_and_last() if isinstance(log, EventLog) else None)
 
     @property
     def usage(self) -> Usage:

@@ -24,6 +24,7 @@ from ._result import AgentRun
 from ._snapshot import InterruptRequest, PendingCall, RunSnapshot
 
 if TYPE_CHECKING:
+    from ..events import HarnessRunStatus
     from ..stream import StreamMode
     from ._feed import Feed, Outlet
 
@@ -51,21 +52,20 @@ class AgentSpec:
 class CallSlot:
     """A tool call of the turn at hand, on its way from the model's request to its result."""
 
-    __slots__ = (
-        "begun",
-        "block",
-        "bound",
-        "call",
-        "deadline",
-        "ended",
-        "error",
-        "failure",
-        "pending",
-        "result",
-        "started",
-        "started_ms",
-        "tool",
-    )
+    # Defaults stand on the class: a call sets few of them, and there may be very many calls.
+    tool: Tool | None = None
+    bound: BoundCall | None = None
+    deadline: float | None = None
+    result: ToolResult | None = None
+    failure: Exception | None = None
+    """What the tool raised unexpectedly."""
+    error: Exception | None = None
+    """What the run raises because of the call."""
+    begun = False
+    """Whether ``tool.started`` was emitted and no event has ended it yet."""
+    started = 0.0
+    ended = 0.0
+    started_ms = 0
 
     def __init__(self, pending: PendingCall, block: ToolCallBlock) -> None:
         self.pending = pending
@@ -73,19 +73,6 @@ class CallSlot:
         """The call as the model made it."""
         self.call = ToolCall(block.id, block.name, block.arguments)
         """The call as hooks left it."""
-        self.tool: Tool | None = None
-        self.bound: BoundCall | None = None
-        self.deadline: float | None = None
-        self.result: ToolResult | None = None
-        self.failure: Exception | None = None
-        """What the tool raised unexpectedly."""
-        self.error: Exception | None = None
-        """What the run raises because of the call."""
-        self.begun = False
-        """Whether ``tool.started`` was emitted and no event has ended it yet."""
-        self.started = 0.0
-        self.ended = 0.0
-        self.started_ms = 0
 
 
 class LoopRun:
@@ -105,6 +92,7 @@ class LoopRun:
         "output_value",
         "policy",
         "response",
+        "settings",
         "single_call",
         "slots",
         "snapshot",
@@ -129,6 +117,7 @@ class LoopRun:
         self.ctx = ctx
         self.policy: RunPolicy = spec.policy
         self.limits = ctx.limits
+        self.settings = _capped(spec.settings, ctx.limits.max_output_tokens)
         self.tools = tools
         self.tool_schemas: Sequence[ToolSchema] = tools.schemas
         self.guarded = guarded
@@ -174,6 +163,18 @@ class LoopRun:
         if "events" in modes:
             self.ctx.events.add(self.feed)
         return self.feed
+
+    def status(self) -> "HarnessRunStatus":
+        """Return what the run is doing."""
+        from ._status import run_status
+
+        self.snapshot.cost = self.ctx.cost
+        return run_status(
+            self.snapshot,
+            self.ctx.events.first_and_last(self.ctx.run_id),
+            model_call=self.model_call[0] if self.model_call is not None else None,
+            tool_calls=tuple(slot.call.id for slot in self.slots if slot.begun),
+        )
 
     def result(self) -> AgentRun[Any, Any]:
         """Return the run as far as it got."""
@@ -225,6 +226,13 @@ class LoopRun:
                 self.call_ids.update(call.id for call in message.tool_calls)
         if messages and messages[-1].role == "assistant":
             self.calls = messages[-1].open_calls
+
+
+def _capped(settings: ModelSettings, cap: int | None) -> ModelSettings:
+    wanted = settings.max_tokens
+    if cap is None or (wanted is not None and wanted <= cap):
+        return settings
+    return settings.model_copy(update={"max_tokens": cap})
 
 
 def waiting_requests(pending: Sequence[PendingCall]) -> list[InterruptRequest]:

@@ -12,7 +12,7 @@ from ..errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
-from ..message import AssistantMessage, ToolMessage
+from ..message import AssistantMessage, ToolMessage, plain_tool_message
 from ..middleware import ToolCall, ToolDelta, around_tool, run_hooks
 from ..text import dump_json
 from ..tool import InterruptSignal, ToolContext, ToolError, ToolResult, normalize_arguments
@@ -358,7 +358,7 @@ async def _fold(run: LoopRun) -> None:
 def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
     call_id, name = slot.pending.call_id, slot.call.name
     if not result.is_error and not result.trusted_verbatim and result.value is None:
-        return ToolMessage(tool_call_id=call_id, name=name, content=result.content)
+        return plain_tool_message(call_id, name, result.content)
     return ToolMessage(
         tool_call_id=call_id,
         name=name,

@@ -5,7 +5,7 @@ The classes of the kinds are loaded when one is first used: a run that nobody ob
 
 from typing import TYPE_CHECKING
 
-from ._sink import EventListener, EventLog, EventOrigin, EventSink, ListenerLike
+from ._sink import EventListener, EventLog, EventOrigin, EventSink, EventStamp, ListenerLike
 
 if TYPE_CHECKING:
     from ._kinds import (
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         event_kinds,
         load_event,
     )
+    from ._status import ExecutionStatus, HarnessRunStatus
 
 __all__ = (
     "AgentEvent",
@@ -85,8 +86,11 @@ __all__ = (
     "EventLog",
     "EventOrigin",
     "EventSink",
+    "EventStamp",
+    "ExecutionStatus",
     "FallbackSelected",
     "FallbackSkipped",
+    "HarnessRunStatus",
     "InjectedArgsDropped",
     "InvalidToolArgs",
     "LimitReached",
@@ -137,6 +141,10 @@ __all__ = (
 
 
 def __getattr__(name: str) -> object:
+    if name in ("ExecutionStatus", "HarnessRunStatus"):
+        from . import _status
+
+        return getattr(_status, name)
     if name in __all__:
         from . import _kinds
 

@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, overload
 
 from ..clock import Clock
 
@@ -46,6 +46,16 @@ class EventOrigin:
 
 
 _Record: TypeAlias = tuple[int, int, str, EventOrigin, dict[str, Any]]
+_Listeners: TypeAlias = "tuple[tuple[ListenerLike, Callable[[AgentEvent], None]], ...]"
+
+
+class EventStamp(NamedTuple):
+    """Which event, and when, without building it."""
+
+    id: str
+    kind: str
+    time_ms: int
+    component: str
 
 
 class EventSink:
@@ -53,6 +63,8 @@ class EventSink:
 
     An event is kept as the bare facts and becomes an object when it is read, or at once while there
     are listeners. ``model.delta`` events go to listeners only and are not kept.
+
+    Used in one thread, that of the run's event loop: what other threads emit is posted there.
     """
 
     __slots__ = (
@@ -76,10 +88,11 @@ class EventSink:
     ) -> None:
         self._id = run_id
         self._clock = clock
-        self._listeners: list[tuple[ListenerLike, Callable[[AgentEvent], None]]] = []
+        # Replaced and never changed, so that an event goes to those that were there when it happened.
+        self._listeners: _Listeners = ()
         self._records: list[_Record] = []
         self._built: list[AgentEvent] = []
-        self._queue: deque[AgentEvent] = deque()
+        self._queue: deque[tuple[AgentEvent, _Listeners]] = deque()
         self._delivering = False
         self._next = next_offset
         for listener in listeners:
@@ -101,13 +114,15 @@ class EventSink:
     def add(self, listener: ListenerLike) -> None:
         """Show the listener every event from now on."""
         call: Any = getattr(listener, "on_event", listener)
-        self._listeners.append((listener, call))
+        self._listeners = (*self._listeners, (listener, call))
 
     def remove(self, listener: ListenerLike) -> bool:
-        """Stop showing events to the listener; tell whether it was one."""
-        for position, (known, _) in enumerate(self._listeners):
-            if known is listener:
-                del self._listeners[position]
+        """Show the listener nothing more; tell whether it was one."""
+        call: Any = getattr(listener, "on_event", listener)
+        for position, (known, known_call) in enumerate(self._listeners):
+            # A bound method is another object each time that it is looked up.
+            if known is listener or known_call == call:
+                self._listeners = self._listeners[:position] + self._listeners[position + 1 :]
                 return True
         return False
 
@@ -130,6 +145,18 @@ class EventSink:
         record = (self._next, self._clock.now_ms(), kind, origin, payload)
         self._next += 1
         self._deliver(self._build(record))
+
+    def first_and_last(self, run_id: str) -> tuple[EventStamp, EventStamp] | None:
+        """Return a run's first and last event of those that were kept; ``None`` for none."""
+        first = next((record for record in self._records if record[3].run_id == run_id), None)
+        if first is None:
+            return None
+        last = next(record for record in reversed(self._records) if record[3].run_id == run_id)
+        return self._stamp(first), self._stamp(last)
+
+    def _stamp(self, record: _Record) -> EventStamp:
+        offset, time_ms, kind, origin, _ = record
+        return EventStamp(f"{self._id}-evt-{offset}", kind, time_ms, origin.component)
 
     def events(self) -> "list[AgentEvent]":
         """Return the events that were kept, in order."""
@@ -158,16 +185,18 @@ class EventSink:
 
     def _deliver(self, event: "AgentEvent") -> None:
         # A listener may cause further events; they wait their turn, so that all see one order.
-        self._queue.append(event)
+        self._queue.append((event, self._listeners))
         if self._delivering:
             return
         self._delivering = True
         try:
             while self._queue:
-                current = self._queue.popleft()
-                for _, call in tuple(self._listeners):
+                current, listeners = self._queue.popleft()
+                for entry in listeners:
+                    if self._listeners is not listeners and entry not in self._listeners:
+                        continue  # removed in the meantime
                     try:
-                        call(current)
+                        entry[1](current)
                     except Exception:  # noqa: BLE001 - a listener never breaks a run
                         _log.exception("an event listener failed on `%s`", current.kind)
         finally:
@@ -188,6 +217,10 @@ class EventLog(Sequence["AgentEvent"]):
         """That run's transcript, which has what payload-free events leave out."""
         self._sink = sink
         self._events: list[AgentEvent] | None = None
+
+    def first_and_last(self) -> tuple[EventStamp, EventStamp] | None:
+        """Return the first and the last event of the run itself; ``None`` for none."""
+        return self._sink.first_and_last(self.run_id)
 
     def _read(self) -> "list[AgentEvent]":
         if self._events is None or len(self._events) != len(self._sink):

@@ -30,6 +30,7 @@ from ._messages import (
     UserMessage,
     dump_messages,
     load_messages,
+    plain_tool_message,
 )
 from ._repair import Repair, repair_messages, unanswered_calls
 
@@ -57,6 +58,7 @@ __all__ = (
     "UserMessage",
     "dump_messages",
     "load_messages",
+    "plain_tool_message",
     "repair_messages",
     "unanswered_calls",
 )

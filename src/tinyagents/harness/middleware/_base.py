@@ -87,7 +87,7 @@ class Middleware(Generic[DataT]):
         """Called with each steering command after it was applied."""
 
     async def on_error(self, ctx: RunContext[DataT], error: BaseException) -> None:
-        """Called once when the run fails; what it raises itself is logged and ignored."""
+        """Called once when the run fails; what it raises itself is seen in the events only."""
 
     async def wrap_model(
         self, ctx: RunContext[DataT], request: ModelRequest, call_next: ModelHandler

@@ -7,7 +7,7 @@ import anyio
 
 from ..context import RunContext
 from ..model import ModelRequest, ModelResponse
-from ..tool import ToolResult
+from ..tool import InterruptSignal, ToolResult
 from ._base import Middleware, ModelHandler, ToolCall, ToolHandler
 
 Hook: TypeAlias = tuple[str, Callable[..., Awaitable[Any]]]
@@ -125,7 +125,11 @@ def around_tool(
 
 
 class _Bracket:
-    """The events around one hook: started, and then completed or failed."""
+    """The events around one hook: started, and then completed or failed.
+
+    A wrap that lets an error or a cancellation of what it wraps pass has failed with it; one that
+    lets a tool's question pass has not.
+    """
 
     __slots__ = ("_ctx", "_hook", "_name")
 
@@ -138,7 +142,7 @@ class _Bracket:
         self._ctx.emit("middleware.started", name=self._name, hook=self._hook)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if error is None:
+        if error is None or isinstance(error, InterruptSignal):
             self._ctx.emit("middleware.completed", name=self._name, hook=self._hook)
             return
         cancelled = isinstance(error, anyio.get_cancelled_exc_class())

@@ -70,6 +70,7 @@ _OWN_FIELDS: Final = frozenset(
 _CHOICE_FIELDS: Final = frozenset(
     {"index", "delta", "message", "finish_reason", "logprobs", "content_filter_results", "usage"}
 )
+_DETAIL_TEXTS: Final = frozenset({"text", "summary", "data"})
 _REASONING_WORDS: Final = ("text", "content", "summary", "thinking")
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning")
 _MESSAGE_FIELDS: Final = frozenset(
@@ -107,6 +108,37 @@ class _Unnamed:
         if delta.name != self.name:
             return False
         return not delta.arguments or parse_arguments("".join(self.arguments))[1] is not None
+
+
+class _Detail:
+    """One item of structured reasoning, which a stream sends in pieces."""
+
+    __slots__ = ("_facts", "_pieces")
+
+    def __init__(self) -> None:
+        self._facts: JsonObject = {}
+        self._pieces: dict[str, list[str]] = {}
+
+    def is_continued_by(self, item: Mapping[str, Any]) -> bool:
+        """Whether a piece belongs to this item: nothing that tells items apart differs."""
+        facts = self._facts
+        return all(
+            facts.get(name) == item.get(name) or name not in item or name not in facts
+            for name in ("type", "index", "id")
+        )
+
+    def add(self, item: Mapping[str, Any]) -> None:
+        """Take a piece: its texts continue those that are known, other values replace them."""
+        for name, value in item.items():
+            if name in _DETAIL_TEXTS and isinstance(value, str):
+                self._pieces.setdefault(name, []).append(value)
+                self._facts.setdefault(name, "")  # keeps its place among the fields
+            elif value or name not in self._facts:
+                self._facts[name] = value
+
+    def value(self) -> JsonObject:
+        """Return the item as it would have come in one piece."""
+        return {**self._facts, **{name: "".join(p) for name, p in self._pieces.items()}}
 
 
 _Run = list[str] | ThinkTagSplitter | _Part
@@ -180,7 +212,7 @@ class ChatAssembler:
         self._reasoning: list[str] = []
         self._field: str | None = None
         self._reasoning_raw: JsonObject = {}
-        self._details: list[JsonObject] = []
+        self._details: list[_Detail] = []
         self._refusal: list[str] = []
         self._calls = ToolCallAssembler()
         self._call_extra: dict[int, JsonObject] = {}
@@ -427,14 +459,10 @@ class ChatAssembler:
     def _take_detail(self, item: Mapping[str, Any]) -> str:
         """Put a piece of structured reasoning to the piece that it continues; return its text."""
         last = self._details[-1] if self._details else None
-        if last is None or self._whole or not _same_detail(last, item):
-            last = dict[str, JsonValue]()
+        if last is None or self._whole or not last.is_continued_by(item):
+            last = _Detail()
             self._details.append(last)
-        for name, value in item.items():
-            if name in ("text", "summary", "data") and isinstance(value, str):
-                last[name] = f"{last.get(name) or ''}{value}"
-            elif value is not None or name not in last:
-                last[name] = value or last.get(name, value)
+        last.add(item)
         return as_text(item.get("text")) or as_text(item.get("summary")) or ""
 
     # Tool calls
@@ -551,7 +579,7 @@ class ChatAssembler:
             own["field"] = self._field
         own.update(self._reasoning_raw)
         if self._details:
-            own["reasoning_details"] = [*self._details]
+            own["reasoning_details"] = [detail.value() for detail in self._details]
         text = "".join(self._reasoning)
         if not text and not own:
             return None
@@ -563,8 +591,9 @@ class ChatAssembler:
         )
 
     def _only_detail(self, name: str) -> str | None:
-        values = [value for detail in self._details if (value := as_text(detail.get(name)))]
-        return values[0] if len(values) == 1 else None
+        values = [as_text(detail.value().get(name)) for detail in self._details]
+        given = [value for value in values if value is not None]
+        return given[0] if len(given) == 1 else None
 
     def _run_blocks(self, run: _Run) -> Iterator[Block]:
         if isinstance(run, list):
@@ -670,13 +699,6 @@ def _delta(piece: Piece) -> MessageDelta:
     return MessageDelta(reasoning=piece.text)
 
 
-def _same_detail(last: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    return all(
-        last.get(name) == item.get(name) or name not in item or name not in last
-        for name in ("type", "index", "id")
-    )
-
-
 def _reasoning_text(value: Any) -> str:
     """Return the words of reasoning, whichever of its shapes they come in."""
     if isinstance(value, str):
@@ -706,7 +728,8 @@ def _joined(known: Any, value: Any, *, same: bool = False) -> Any:
         return value if same or known == value else known + value
     grown, more = as_list(known), as_list(value)
     if grown is not None and more is not None:
-        return [*grown, *more]
+        grown += more  # in place: some lists gain an item with every token
+        return grown
     before, after = as_object(known), as_object(value)
     if before is not None and after is not None:
         return {**before, **{k: _joined(before.get(k), v, same=same) for k, v in after.items()}}

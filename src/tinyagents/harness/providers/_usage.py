@@ -72,11 +72,23 @@ def _details(reported: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str
 def _count(report: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         value = report.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-            return int(value)
+        if value is not None and (counted := _whole_number(value)) is not None:
+            return counted
     return None
 
 
 def _largest(names: tuple[str, ...], *reports: Mapping[str, Any]) -> int:
     """Return the most that any of the names counts: a provider repeats one count under several."""
-    return max(_count(report, (name,)) or 0 for report in reports for name in names)
+    most = 0
+    for report in reports:
+        for name in names:
+            value = report.get(name)
+            if value:
+                most = max(most, _whole_number(value) or 0)
+    return most
+
+
+def _whole_number(value: Any) -> int | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        return int(value)
+    return None

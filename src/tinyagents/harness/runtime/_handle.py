@@ -1,17 +1,17 @@
 """A run that nobody's loop owns: it goes on whoever looks."""
 
 from collections.abc import AsyncIterator, Generator, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 
-from ..agent_loop import AgentRun, Counters, LoopRun, Phase, RunStatus, drive
+from ..agent_loop import AgentRun, LoopRun, drive
 from ..cancel import CancellationToken
 from ..concurrency import BackgroundTask
-from ..usage import Usage
+from ..errors import RunCancelledError
 
 if TYPE_CHECKING:
+    from ..events import HarnessRunStatus
     from ..stream import StreamChunk, StreamMode
 
 StateT = TypeVar("StateT")
@@ -61,17 +61,6 @@ class ChunkLog:
         news, self._news = self._news, None
         if news is not None:
             news.set()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandleStatus:
-    """What a run is doing at this moment."""
-
-    run_id: str
-    status: RunStatus
-    phase: Phase
-    counters: Counters
-    usage: Usage
 
 
 class RunHandle(Generic[StateT, OutputT]):
@@ -124,17 +113,9 @@ class RunHandle(Generic[StateT, OutputT]):
         """Ask the run to stop; from any thread. Awaiting the handle tells when it has."""
         self._token.cancel(reason)
 
-    def status(self) -> HandleStatus:
-        """Return what the run is doing."""
-        snapshot = self._run.snapshot
-        counters = snapshot.counters
-        return HandleStatus(
-            run_id=self.run_id,
-            status=snapshot.status,
-            phase=snapshot.phase,
-            counters=Counters(counters.model_calls, counters.tool_calls, counters.steps),
-            usage=snapshot.usage.usage,
-        )
+    def status(self) -> "HarnessRunStatus":
+        """Return what the run is doing; worked out when it is asked for."""
+        return self._run.status()
 
     async def wait(self) -> AgentRun[StateT, OutputT]:
         """Wait for the end of the run and return it; cancelling the wait leaves the run alone.
@@ -145,7 +126,8 @@ class RunHandle(Generic[StateT, OutputT]):
         await self._task.wait_quietly()
         if self._error is not None:
             raise self._error
-        assert self._result is not None
+        if self._result is None:
+            raise RunCancelledError("the event loop was closed before the run began")
         return self._result
 
     def __await__(self) -> Generator[Any, Any, AgentRun[StateT, OutputT]]:

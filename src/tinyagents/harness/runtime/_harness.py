@@ -320,8 +320,7 @@ class AgentHarness:
             InvalidRequestError: The input is empty, or a mode is unknown. Everything else is raised
                 by the iteration.
         """
-        token = options.setdefault("cancellation", None) or CancellationToken()
-        options["cancellation"] = token
+        token = options["cancellation"] = _own_token(options)
         wanted = _modes(modes)
         snapshot = self._begin(input, options)
         return AgentStream(self._open(state, snapshot, output, options), token, wanted)
@@ -372,8 +371,7 @@ class AgentHarness:
         Raises:
             InvalidRequestError: The input is empty. Everything else is raised by the handle.
         """
-        token = options.setdefault("cancellation", None) or CancellationToken()
-        options["cancellation"] = token
+        token = options["cancellation"] = _own_token(options)
         snapshot = self._begin(input, options)
         return RunHandle(self._open(state, snapshot, output, options), ChunkLog(), token)
 
@@ -593,6 +591,13 @@ def _modes(modes: "Iterable[StreamMode]") -> "frozenset[StreamMode]":
             f"unknown stream mode {names}; there are {', '.join(sorted(_ALL_MODES))}"
         )
     return wanted
+
+
+def _own_token(options: RunOptions) -> CancellationToken:
+    """Return a token that stops this run alone, and is cancelled with the one it was given."""
+    outer = options.get("context")
+    given = options.get("cancellation") or (outer.cancellation if outer is not None else None)
+    return CancellationToken() if given is None else given.child()
 
 
 def _system(system: SystemPrompt) -> SystemMessage | SystemFunction | None:

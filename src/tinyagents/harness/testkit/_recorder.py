@@ -49,7 +49,7 @@ class EventRecorder:
 
     def to_jsonl(self) -> str:
         """Return the events as JSON, one a line. The same events give the same text."""
-        lines = [dump_json(event.model_dump(mode="python")) for event in self.events]
+        lines = [dump_json(event.model_dump(mode="json")) for event in self.events]
         return "".join(f"{line}\n" for line in lines)
 
     def __len__(self) -> int:

@@ -145,20 +145,23 @@ PlainStep: TypeAlias = (
     | ModelResponse
     | BaseModel
     | str
+    | Sequence[Reply | str | ModelStreamItem]
+)
+"""What a function of a script gives: any step but a bare exception, which it can raise."""
+
+Step: TypeAlias = (
+    PlainStep
     | BaseException
     | type[BaseException]
-    | Sequence[Reply | str]
-    | Sequence[ModelStreamItem]
+    | Callable[[ModelRequest], PlainStep | Awaitable[PlainStep]]
 )
 """What a model does for one call.
 
 A string is text; an exception is a failure; a message or a response is the answer, any other
 pydantic model is text as its JSON; a list of replies is one reply of all of them; stream items are
-served exactly as they are, and merged for a plain call.
+served exactly as they are, and merged for a plain call; a function, async or not, is called with the
+request and gives the step.
 """
-
-Step: TypeAlias = PlainStep | Callable[[ModelRequest], PlainStep | Awaitable[PlainStep]]
-"""A step, or a function that is called with the request and gives one."""
 
 
 def say(

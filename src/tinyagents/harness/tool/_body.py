@@ -66,7 +66,7 @@ def bind_names(
         named = dict(arguments)
         for name, resolve in resolvers:
             named[name] = resolve(ctx)
-        values = [named.pop(name) for name in positional if name in named]
+        values = [named.pop(name) for name in positional]
         return partial(function, *values, **named)
 
     return bind

@@ -48,10 +48,10 @@ class ToolContext(Generic[DataT]):
         answers: Mapping[str, JsonValue] | None = None,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        self.run = run
-        self.call_id = call_id
-        self.tool_name = tool_name
-        self.attempt = 1
+        self.run: RunContext[DataT] = run
+        self.call_id: str = call_id
+        self.tool_name: str = tool_name
+        self.attempt: int = 1
         """Counts the tries of this call; above 1 only for tools that may be retried."""
         self._answers = answers or {}
         self._asked = 0
@@ -121,3 +121,4 @@ class ToolContext(Generic[DataT]):
     def enter_thread(self, post: Callable[[Callable[[], None]], None]) -> None:
         """From now on the tool runs in another thread; ``post`` reaches the run's event loop."""
         self._post = post
+        self.run.enter_thread(post)

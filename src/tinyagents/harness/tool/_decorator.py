@@ -263,6 +263,11 @@ def _arguments(
     missing = signature.required - signature.injected.keys() - properties.keys()
     if missing:
         raise ToolSchemaError(f"the schema of `{name}` lacks its parameter `{min(missing)}`")
+    if by_position := signature.fields.keys() & set(signature.positional):
+        raise ToolSchemaError(
+            f"`{min(by_position)}` of `{name}` can only be passed by position, and arguments of a "
+            "schema are passed by name"
+        )
     return RawArguments(schema, name)
 
 

@@ -58,10 +58,10 @@ class ToolResult:
     ) -> None:
         self.value: JsonValue = None if value is None else _as_json(value)
         self.content: list[Block] = _as_content(content, self.value)
-        self.artifacts = tuple(artifacts)
-        self.summary = summary
-        self.is_error = is_error
-        self.trusted_verbatim = trusted_verbatim
+        self.artifacts: tuple[str, ...] = tuple(artifacts)
+        self.summary: str | None = summary
+        self.is_error: bool = is_error
+        self.trusted_verbatim: bool = trusted_verbatim
 
     @classmethod
     def text(cls, text: str, *, value: Any = None, summary: str | None = None) -> "ToolResult":
@@ -85,8 +85,6 @@ class ToolResult:
         if not isinstance(other, ToolResult):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in ToolResult.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         kind = ".error" if self.is_error else ""
