@@ -3,13 +3,13 @@
 import inspect
 import os
 from collections.abc import Generator, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.support import IN_CI, shared_folder
+from tinyagents.testkit import block_network
 
 # A busy machine is slow, not wrong.
 settings.register_profile("tinyagents", deadline=None)
@@ -37,13 +37,7 @@ def shared() -> Path:
 @pytest.fixture(autouse=True)
 def _no_network() -> Iterator[None]:
     """Refuse connections to anything but loopback."""
-    try:
-        from tinyagents.testkit import block_network
-    except ImportError:  # it is not there yet
-        guard = nullcontext()
-    else:
-        guard = block_network()
-    with guard:
+    with block_network():
         yield
 
 

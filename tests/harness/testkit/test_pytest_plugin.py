@@ -44,17 +44,10 @@ def test_nothing():
 def run(folder: Path, *arguments: str, ini: str = "") -> str:
     (folder / "test_it.py").write_text(TESTS)
     (folder / "pytest.ini").write_text(f"[pytest]\n{ini}")
+    plugin = ["-p", "tinyagents.testkit.pytest_plugin"]
+    place = ["--rootdir", str(folder), "-c", str(folder / "pytest.ini"), str(folder)]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "tinyagents.testkit.pytest_plugin",
-            "-v",
-            *arguments,
-        ],
-        cwd=folder,
+        [sys.executable, "-m", "pytest", *plugin, *arguments, *place],
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
@@ -81,7 +74,7 @@ def test_the_plugin_is_described(tmp_path: Path) -> None:
     assert "event_recorder" in run(tmp_path, "--fixtures")
 
 
-def test_starting_pytest_loads_nothing_of_the_library(tmp_path: Path) -> None:
+def test_starting_pytest_loads_nothing_of_the_library() -> None:
     code = """
 import sys, pytest
 before = set(sys.modules)
@@ -90,9 +83,7 @@ new = {name.partition(".")[0] for name in set(sys.modules) - before}
 assert new == {"tinyagents"}, new
 print(len([name for name in sys.modules if name.startswith("tinyagents.harness.")]))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) <= 1  # the testkit's own root
 
 

@@ -466,7 +466,8 @@ def test_what_is_no_script_is_refused_with_its_place(steps: Any, message: str) -
 
 
 async def test_a_wrong_step_from_a_function_is_refused_when_it_comes() -> None:
-    model = ScriptedModel([lambda _: 3])  # type: ignore[return-value]
+    step: Any = lambda _: 3  # noqa: E731 - untyped on purpose
+    model = ScriptedModel([step])
     with pytest.raises(TypeError, match="`int` is no step"):
         await model.invoke(request())
 

@@ -33,17 +33,17 @@ def _clean_value(value: object) -> JsonValue:
 
 
 def _clean_object(value: object) -> JsonObject:
-    if value.__class__ is dict and _is_flat_and_clean(cast("dict[object, object]", value)):
+    if value.__class__ is dict and _is_flat_and_clean(value):
         return dict(cast("JsonObject", value))
     if not isinstance(value, Mapping):
         raise ValueError(f"a JSON object is needed, got `{type(value).__name__}`")
     return cast("JsonObject", _clean_value(cast("Mapping[object, object]", value)))
 
 
-def _is_flat_and_clean(value: dict[object, object]) -> bool:
+def _is_flat_and_clean(value: dict[Any, Any]) -> bool:
     """Whether nothing in an object needs more than a look: most arguments are a few scalars."""
     for key, item in value.items():
-        if key.__class__ is not str or not key.isascii() or "\0" in key:  # type: ignore[attr-defined, operator]
+        if key.__class__ is not str or not key.isascii() or "\0" in key:
             return False
         kind = item.__class__
         if kind is str:

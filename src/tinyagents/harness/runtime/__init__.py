@@ -2,6 +2,15 @@
 
 from ._handle import RunHandle
 from ._harness import AgentHarness
+from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
 from ._stream import AgentStream
 
-__all__ = ("AgentHarness", "AgentStream", "RunHandle")
+__all__ = (
+    "AgentHarness",
+    "AgentInput",
+    "AgentStream",
+    "ModelLike",
+    "RunHandle",
+    "RunOptions",
+    "SystemPrompt",
+)

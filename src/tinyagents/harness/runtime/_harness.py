@@ -1,43 +1,36 @@
 """AgentHarness: an agent as a value, and the ways to run it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import anyio
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
-from ..agent_loop import (
-    AgentRun,
-    AgentSpec,
-    LoopRun,
-    RunSnapshot,
-    SystemFunction,
-    drive,
-    step,
-)
-from ..cancel import CancellationToken
+from ..agent_loop import AgentRun, AgentSpec, RunSnapshot, drive, step
 from ..clock import Clock, Sleep, SystemClock
 from ..concurrency import in_event_loop
-from ..context import RunConfig, RunContext
-from ..errors import ConfigurationError, InvalidRequestError, ResumeError
-from ..events import EventOrigin, EventSink, ListenerLike
+from ..context import RunConfig
+from ..errors import InvalidRequestError, ResumeError
+from ..events import ListenerLike
 from ..ids import IdGenerator, RandomIds
 from ..limits import RunLimits
-from ..message import (
-    AssistantMessage,
-    Message,
-    MessageBase,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
-)
 from ..middleware import Middleware, MiddlewareStack
-from ..model import ChatModel, ModelRegistry, ModelResponse, ModelSettings
+from ..model import ModelRegistry, ModelResponse, ModelSettings
 from ..policy import RunPolicy
-from ..structured import OutputSpec
-from ..tool import Tool, ToolRegistry
+from ..tool import ToolLike, ToolRegistry
 from ._handle import ChunkLog, RunHandle
+from ._open import (
+    as_messages,
+    begin,
+    model_registry,
+    new_snapshot,
+    open_run,
+    own_token,
+    stream_modes,
+    system_prompt,
+)
+from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
 from ._resume import continued, copied
 from ._stream import AgentStream
 
@@ -47,43 +40,7 @@ if TYPE_CHECKING:
 StateT = TypeVar("StateT")
 T = TypeVar("T")
 
-AgentInput: TypeAlias = str | MessageBase | Sequence[MessageBase]
-"""What a run is given: the user's words, a message, or a whole history.
-
-Written with the base class, which is what type checkers make of a list of several kinds.
-"""
-
-ModelLike: TypeAlias = ChatModel | str
-"""A model, or a name such as ``openai:gpt-5-mini`` that makes one."""
-
-ToolLike: TypeAlias = Tool | Callable[..., Any]
-"""A tool, or a function to make one of."""
-
-
-class RunOptions(TypedDict, total=False):
-    """What every way of running an agent can be told besides its input."""
-
-    data: Any
-    """The run's dependencies, handed to tools and hooks as ``ctx.data``."""
-    config: RunConfig | None
-    """The run's identity, tags, metadata, and lower limits."""
-    context: RunContext[Any] | None
-    """The run that this one is part of, as a sub-agent is."""
-    model: ModelLike | None
-    """Another model for this run: a registered name, a model, or ``provider:model``."""
-    tools: Iterable[ToolLike] | None
-    """Other tools for this run."""
-    cancellation: CancellationToken | None
-    """A token that stops the run when it is cancelled."""
-    answers: Any
-    """Answers to the interrupts of a snapshot: a mapping from their ids, or the one answer."""
-
-
-SystemPrompt: TypeAlias = str | SystemMessage | SystemFunction | None
-"""Instructions: text, a message, or a function that gives them for each model call."""
-
 _DEFAULT_MODES: "tuple[StreamMode, ...]" = ("messages", "tools", "final")
-_DEFAULT_MODEL = "default"
 
 
 class AgentHarness:
@@ -135,10 +92,10 @@ class AgentHarness:
             policy = policy.with_limits(limits)
         self._spec = AgentSpec(
             name=name or "agent",
-            models=_registry(model, models or {}),
+            models=model_registry(model, models or {}),
             tools=ToolRegistry(tools),
             middleware=MiddlewareStack(middleware),
-            system=_system(system),
+            system=system_prompt(system),
             settings=settings or ModelSettings(),
             policy=policy,
             clock=clock or SystemClock(),
@@ -199,10 +156,10 @@ class AgentHarness:
             name=name or old.name,
             models=old.models
             if model is None and models is None
-            else _registry(model, models or {}),
+            else model_registry(model, models or {}),
             tools=old.tools if tools is None else ToolRegistry(tools),
             middleware=old.middleware if middleware is None else MiddlewareStack(middleware),
-            system=old.system if system is None else _system(system),
+            system=old.system if system is None else system_prompt(system),
             policy=changed_policy,
             settings=settings or old.settings,
             listeners=old.listeners if listeners is None else tuple(listeners),
@@ -264,7 +221,9 @@ class AgentHarness:
             InvalidRequestError: The input is empty, or cannot work.
             TinyAgentsError: What ended the run, with the run so far as ``error.run``.
         """
-        return await drive(self._open(state, self._begin(input, options), output, options))
+        return await drive(
+            open_run(self._spec, state, begin(self._spec, input, options), output, options)
+        )
 
     @overload
     def stream(
@@ -320,10 +279,10 @@ class AgentHarness:
             InvalidRequestError: The input is empty, or a mode is unknown. Everything else is raised
                 by the iteration.
         """
-        token = options["cancellation"] = _own_token(options)
-        wanted = _modes(modes)
-        snapshot = self._begin(input, options)
-        return AgentStream(self._open(state, snapshot, output, options), token, wanted)
+        token = options["cancellation"] = own_token(options)
+        wanted = stream_modes(modes)
+        snapshot = begin(self._spec, input, options)
+        return AgentStream(open_run(self._spec, state, snapshot, output, options), token, wanted)
 
     @overload
     def start(
@@ -371,9 +330,9 @@ class AgentHarness:
         Raises:
             InvalidRequestError: The input is empty. Everything else is raised by the handle.
         """
-        token = options["cancellation"] = _own_token(options)
-        snapshot = self._begin(input, options)
-        return RunHandle(self._open(state, snapshot, output, options), ChunkLog(), token)
+        token = options["cancellation"] = own_token(options)
+        snapshot = begin(self._spec, input, options)
+        return RunHandle(open_run(self._spec, state, snapshot, output, options), ChunkLog(), token)
 
     @overload
     async def resume(
@@ -429,8 +388,8 @@ class AgentHarness:
             ResumeError: The snapshot cannot go on, or not with these answers.
             TinyAgentsError: What ended the run, with the run so far as ``error.run``.
         """
-        snapshot = continued(snapshot, options.get("answers"), _messages(input) if input else [])
-        return await drive(self._open(state, snapshot, output, options))
+        snapshot = continued(snapshot, options.get("answers"), as_messages(input) if input else [])
+        return await drive(open_run(self._spec, state, snapshot, output, options))
 
     async def step(
         self,
@@ -451,7 +410,7 @@ class AgentHarness:
         """
         if snapshot.phase == "done":
             raise ResumeError(f"the run has ended as `{snapshot.status}`: there is no next phase")
-        run = self._open(state, copied(snapshot), output, options, announce=False)
+        run = open_run(self._spec, state, copied(snapshot), output, options, announce=False)
         await step(run)
         return run.result().snapshot
 
@@ -461,7 +420,7 @@ class AgentHarness:
         Raises:
             InvalidRequestError: The input is empty.
         """
-        return _new_snapshot(self._spec, _messages(input), config, None)
+        return new_snapshot(self._spec, as_messages(input), config, None)
 
     async def invoke_model(
         self, input: AgentInput, *, output: Any = None, **options: Unpack[RunOptions]
@@ -481,7 +440,7 @@ class AgentHarness:
             TinyAgentsError: The call failed.
         """
         options.setdefault("tools", ())
-        run = self._open(None, self._begin(input, options), output, options)
+        run = open_run(self._spec, None, begin(self._spec, input, options), output, options)
         run.single_call = True
         finished = await drive(run)
         response = finished.response
@@ -539,201 +498,5 @@ class AgentHarness:
         async def main() -> AgentRun[StateT, Any]:
             return await self.invoke(state, input, output=output, **options)
 
-        return anyio.run(main)
-
-    def _begin(self, input: AgentInput | RunSnapshot, options: RunOptions) -> RunSnapshot:
-        """Return the snapshot that a call begins with: a new run's, or the one to go on from."""
-        if isinstance(input, RunSnapshot):
-            return continued(input, options.get("answers"), [])
-        return _new_snapshot(
-            self._spec, _messages(input), options.get("config"), options.get("context")
-        )
-
-    def _open(
-        self,
-        state: Any,
-        snapshot: RunSnapshot,
-        output: Any,
-        options: RunOptions,
-        *,
-        announce: bool = True,
-    ) -> LoopRun:
-        """Make the live run around a snapshot, which is the run's own from now on."""
-        spec = self._spec
-        parent = options.get("context")
-        model, tools = options.get("model"), options.get("tools")
-        if model is not None:
-            spec = replace_fields(spec, models=_with_model(spec.models, model))
-        registry = spec.tools if tools is None else ToolRegistry(tools)
-        token = options.get("cancellation")
-        ctx = _new_context(spec, snapshot, state, options.get("data"), parent, token)
-        run = LoopRun(
-            spec,
-            snapshot,
-            ctx,
-            tools=registry,
-            output=None if output is None else _output_spec(output),
-            guarded=token is not None,
-        )
-        if snapshot.phase != "start":
-            run.continue_from_snapshot(announce=announce)
+        run: AgentRun[StateT, Any] = anyio.run(main)
         return run
-
-
-_ALL_MODES: "frozenset[StreamMode]" = frozenset(("messages", "tools", "updates", "events", "final"))
-
-
-def _modes(modes: "Iterable[StreamMode]") -> "frozenset[StreamMode]":
-    wanted = frozenset(modes)
-    if unknown := wanted - _ALL_MODES:
-        names = ", ".join(sorted(f"`{mode}`" for mode in unknown))
-        raise InvalidRequestError(
-            f"unknown stream mode {names}; there are {', '.join(sorted(_ALL_MODES))}"
-        )
-    return wanted
-
-
-def _own_token(options: RunOptions) -> CancellationToken:
-    """Return a token that stops this run alone, and is cancelled with the one it was given."""
-    outer = options.get("context")
-    given = options.get("cancellation") or (outer.cancellation if outer is not None else None)
-    return CancellationToken() if given is None else given.child()
-
-
-def _system(system: SystemPrompt) -> SystemMessage | SystemFunction | None:
-    if isinstance(system, str):
-        return SystemMessage(content=system) if system else None
-    return system
-
-
-def _registry(model: ModelLike | None, models: Mapping[str, ModelLike]) -> ModelRegistry:
-    named = {name: _as_model(item) for name, item in models.items()}
-    if isinstance(model, str) and model in named:
-        return ModelRegistry(named, default=model)
-    if model is not None:
-        return ModelRegistry({_DEFAULT_MODEL: _as_model(model), **named}, default=_DEFAULT_MODEL)
-    if not named:
-        raise ConfigurationError(
-            "a harness needs a model: pass `model=` (a model, or a name such as "
-            "`openai:gpt-5-mini`) or `models={name: model}`"
-        )
-    return ModelRegistry(named)
-
-
-def _with_model(models: ModelRegistry, model: ModelLike) -> ModelRegistry:
-    """Return a registry for one run whose default is ``model``."""
-    known = {name: models.get(name) for name in models}
-    if isinstance(model, str) and model in known:
-        return ModelRegistry(known, default=model)
-    known.pop(_DEFAULT_MODEL, None)
-    return ModelRegistry({_DEFAULT_MODEL: _as_model(model), **known}, default=_DEFAULT_MODEL)
-
-
-def _as_model(model: ModelLike) -> ChatModel:
-    if not isinstance(model, str):
-        return model
-    from ..providers import resolve_model
-
-    return resolve_model(model)
-
-
-def _messages(input: AgentInput) -> list[Message]:
-    if isinstance(input, str):
-        return [UserMessage(content=input)] if input.strip() else _refuse_empty()
-    given = [input] if isinstance(input, MessageBase) else input
-    messages: list[Message] = []
-    for message in given:
-        if not isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
-            raise InvalidRequestError(
-                f"the input holds a `{type(message).__name__}`, which is no message; "
-                "`load_messages` reads messages from JSON"
-            )
-        messages.append(message)
-    return messages or _refuse_empty()
-
-
-def _refuse_empty() -> NoReturn:
-    raise InvalidRequestError("the input is empty: pass the user's words or messages")
-
-
-def _new_snapshot(
-    spec: AgentSpec,
-    messages: list[Message],
-    config: RunConfig | None,
-    parent: RunContext[Any] | None,
-) -> RunSnapshot:
-    run_id = (config.run_id if config is not None else "") or spec.ids.new("run")
-    if config is None and parent is None:
-        config = RunConfig(run_id=run_id, root_run_id=run_id)
-    else:
-        config = _placed(config or RunConfig(), run_id, parent)
-    return RunSnapshot(config=config, messages=messages, input_length=len(messages))
-
-
-def _placed(config: RunConfig, run_id: str, parent: RunContext[Any] | None) -> RunConfig:
-    """Return the configuration with its place in the tree of runs filled in."""
-    if parent is None:
-        return config.model_copy(
-            update={"run_id": run_id, "root_run_id": config.root_run_id or run_id}
-        )
-    own = parent.config
-    return config.model_copy(
-        update={
-            "run_id": run_id,
-            "parent_run_id": parent.run_id,
-            "root_run_id": parent.root_run_id,
-            "thread_id": config.thread_id or own.thread_id,
-            "tags": tuple(dict.fromkeys((*own.tags, *config.tags))),
-            "metadata": {**own.metadata, **config.metadata},
-            "configurable": {**own.configurable, **config.configurable},
-            "depth": own.depth + 1,
-        }
-    )
-
-
-def _new_context(
-    spec: AgentSpec,
-    snapshot: RunSnapshot,
-    state: Any,
-    data: Any,
-    parent: RunContext[Any] | None,
-    token: CancellationToken | None,
-) -> RunContext[Any]:
-    config = snapshot.config
-    origin = EventOrigin(
-        run_id=config.run_id,
-        root_run_id=config.root_run_id,
-        parent_run_id=config.parent_run_id,
-        thread_id=config.thread_id,
-        component=spec.name,
-        depth=config.depth,
-        tags=config.tags,
-    )
-    if parent is not None:
-        events, clock, ids, sleep = parent.events, parent.clock, parent.ids, parent.sleep
-        token = token or parent.cancellation
-        data = parent.data if data is None else data
-    else:
-        clock, ids, sleep = spec.clock, spec.ids, spec.sleep
-        events = EventSink(
-            config.root_run_id, clock, spec.listeners, next_offset=snapshot.next_event
-        )
-    return RunContext(
-        config,
-        data,
-        state=state,
-        events=events,
-        origin=origin,
-        limits=spec.policy.limits.tightened(config.limits),
-        clock=clock,
-        ids=ids,
-        sleep=sleep,
-        cancellation=token or CancellationToken(),
-        parent=parent,
-        usage=snapshot.usage,
-        cost=snapshot.cost,
-    )
-
-
-def _output_spec(output: Any) -> OutputSpec[Any]:
-    return output if isinstance(output, OutputSpec) else OutputSpec(output)

@@ -1,0 +1,228 @@
+"""Opening a run: from what the caller gives to the live run that the loop drives."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..agent_loop import AgentSpec, LoopRun, RunSnapshot, SystemFunction
+from ..cancel import CancellationToken
+from ..context import RunConfig, RunContext
+from ..errors import ConfigurationError, InvalidRequestError
+from ..events import EventOrigin, EventSink
+from ..message import (
+    AssistantMessage,
+    Message,
+    MessageBase,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from ..model import ChatModel, ModelRegistry
+from ..structured import OutputSpec
+from ..tool import ToolRegistry
+from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
+from ._resume import continued
+
+if TYPE_CHECKING:
+    from ..stream import StreamMode
+
+_DEFAULT_MODEL = "default"
+
+_ALL_MODES: "frozenset[StreamMode]" = frozenset(("messages", "tools", "updates", "events", "final"))
+
+
+def begin(spec: AgentSpec, input: AgentInput | RunSnapshot, options: RunOptions) -> RunSnapshot:
+    """Return the snapshot that a call begins with: a new run's, or the one to go on from."""
+    if isinstance(input, RunSnapshot):
+        return continued(input, options.get("answers"), [])
+    return new_snapshot(spec, as_messages(input), options.get("config"), options.get("context"))
+
+
+def open_run(
+    spec: AgentSpec,
+    state: Any,
+    snapshot: RunSnapshot,
+    output: Any,
+    options: RunOptions,
+    *,
+    announce: bool = True,
+) -> LoopRun:
+    """Make the live run around a snapshot, which is the run's own from now on."""
+    parent = options.get("context")
+    model, tools = options.get("model"), options.get("tools")
+    if model is not None:
+        spec = replace(spec, models=_with_model(spec.models, model))
+    registry = spec.tools if tools is None else ToolRegistry(tools)
+    token = options.get("cancellation")
+    ctx = _new_context(spec, snapshot, state, options.get("data"), parent, token)
+    run = LoopRun(
+        spec,
+        snapshot,
+        ctx,
+        tools=registry,
+        output=None if output is None else _output_spec(output),
+        guarded=token is not None,
+    )
+    if snapshot.phase != "start":
+        run.continue_from_snapshot(announce=announce)
+    return run
+
+
+def stream_modes(modes: "Iterable[StreamMode]") -> "frozenset[StreamMode]":
+    """Return the modes as a set, and refuse one that does not exist."""
+    wanted = frozenset(modes)
+    if unknown := wanted - _ALL_MODES:
+        names = ", ".join(sorted(f"`{mode}`" for mode in unknown))
+        raise InvalidRequestError(
+            f"unknown stream mode {names}; there are {', '.join(sorted(_ALL_MODES))}"
+        )
+    return wanted
+
+
+def own_token(options: RunOptions) -> CancellationToken:
+    """Return a token that stops this run alone, and is cancelled with the one it was given."""
+    outer = options.get("context")
+    given = options.get("cancellation") or (outer.cancellation if outer is not None else None)
+    return CancellationToken() if given is None else given.child()
+
+
+def system_prompt(system: SystemPrompt) -> SystemMessage | SystemFunction | None:
+    """Return the instructions in the form that the loop takes; an empty text is none."""
+    if isinstance(system, str):
+        return SystemMessage(content=system) if system else None
+    return system
+
+
+def model_registry(model: ModelLike | None, models: Mapping[str, ModelLike]) -> ModelRegistry:
+    """Return the registry of a harness: see :class:`AgentHarness`."""
+    named = {name: _as_model(item) for name, item in models.items()}
+    if isinstance(model, str) and model in named:
+        return ModelRegistry(named, default=model)
+    if model is not None:
+        return ModelRegistry({_DEFAULT_MODEL: _as_model(model), **named}, default=_DEFAULT_MODEL)
+    if not named:
+        raise ConfigurationError(
+            "a harness needs a model: pass `model=` (a model, or a name such as "
+            "`openai:gpt-5-mini`) or `models={name: model}`"
+        )
+    return ModelRegistry(named)
+
+
+def _with_model(models: ModelRegistry, model: ModelLike) -> ModelRegistry:
+    """Return a registry for one run whose default is ``model``."""
+    known = {name: models.get(name) for name in models}
+    if isinstance(model, str) and model in known:
+        return ModelRegistry(known, default=model)
+    known.pop(_DEFAULT_MODEL, None)
+    return ModelRegistry({_DEFAULT_MODEL: _as_model(model), **known}, default=_DEFAULT_MODEL)
+
+
+def _as_model(model: ModelLike) -> ChatModel:
+    if not isinstance(model, str):
+        return model
+    from ..providers import resolve_model
+
+    return resolve_model(model)
+
+
+def as_messages(input: AgentInput) -> list[Message]:
+    """Return the input as messages, and refuse an empty one."""
+    if isinstance(input, str):
+        return [UserMessage(content=input)] if input.strip() else _refuse_empty()
+    given = [input] if isinstance(input, MessageBase) else input
+    messages: list[Message] = []
+    for message in given:
+        if not isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            raise InvalidRequestError(
+                f"the input holds a `{type(message).__name__}`, which is no message; "
+                "`load_messages` reads messages from JSON"
+            )
+        messages.append(message)
+    return messages or _refuse_empty()
+
+
+def _refuse_empty() -> NoReturn:
+    raise InvalidRequestError("the input is empty: pass the user's words or messages")
+
+
+def new_snapshot(
+    spec: AgentSpec,
+    messages: list[Message],
+    config: RunConfig | None,
+    parent: RunContext[Any] | None,
+) -> RunSnapshot:
+    run_id = (config.run_id if config is not None else "") or spec.ids.new("run")
+    if config is None and parent is None:
+        config = RunConfig(run_id=run_id, root_run_id=run_id)
+    else:
+        config = _placed(config or RunConfig(), run_id, parent)
+    return RunSnapshot(config=config, messages=messages, input_length=len(messages))
+
+
+def _placed(config: RunConfig, run_id: str, parent: RunContext[Any] | None) -> RunConfig:
+    """Return the configuration with its place in the tree of runs filled in."""
+    if parent is None:
+        return config.model_copy(
+            update={"run_id": run_id, "root_run_id": config.root_run_id or run_id}
+        )
+    own = parent.config
+    return config.model_copy(
+        update={
+            "run_id": run_id,
+            "parent_run_id": parent.run_id,
+            "root_run_id": parent.root_run_id,
+            "thread_id": config.thread_id or own.thread_id,
+            "tags": tuple(dict.fromkeys((*own.tags, *config.tags))),
+            "metadata": {**own.metadata, **config.metadata},
+            "configurable": {**own.configurable, **config.configurable},
+            "depth": own.depth + 1,
+        }
+    )
+
+
+def _new_context(
+    spec: AgentSpec,
+    snapshot: RunSnapshot,
+    state: Any,
+    data: Any,
+    parent: RunContext[Any] | None,
+    token: CancellationToken | None,
+) -> RunContext[Any]:
+    config = snapshot.config
+    origin = EventOrigin(
+        run_id=config.run_id,
+        root_run_id=config.root_run_id,
+        parent_run_id=config.parent_run_id,
+        thread_id=config.thread_id,
+        component=spec.name,
+        depth=config.depth,
+        tags=config.tags,
+    )
+    if parent is not None:
+        events, clock, ids, sleep = parent.events, parent.clock, parent.ids, parent.sleep
+        token = token or parent.cancellation
+        data = parent.data if data is None else data
+    else:
+        clock, ids, sleep = spec.clock, spec.ids, spec.sleep
+        events = EventSink(
+            config.root_run_id, clock, spec.listeners, next_offset=snapshot.next_event
+        )
+    return RunContext(
+        config,
+        data,
+        state=state,
+        events=events,
+        origin=origin,
+        limits=spec.policy.limits.tightened(config.limits),
+        clock=clock,
+        ids=ids,
+        sleep=sleep,
+        cancellation=token or CancellationToken(),
+        parent=parent,
+        usage=snapshot.usage,
+        cost=snapshot.cost,
+    )
+
+
+def _output_spec(output: Any) -> OutputSpec[Any]:
+    return output if isinstance(output, OutputSpec) else OutputSpec(output)
