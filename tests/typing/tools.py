@@ -84,6 +84,8 @@ async def use(ctx: ToolContext[Deps], shop: Shop) -> None:
     assert_type(await shop.buy("tea", count=2), ToolResult)
     assert_type(await Shop.buy(shop, "tea"), ToolResult)
     assert_type(shop.close(), None)
+    assert_type(tool(plain, name="other", timeout=3)(2), int)
+
     run_async(get_weather)
     run_async(double)  # type: ignore[arg-type]
 

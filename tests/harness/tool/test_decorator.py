@@ -135,8 +135,8 @@ async def test_a_class_method_is_bound_to_its_class(made: Tool) -> None:
 
 
 async def test_a_bound_method_of_any_class_becomes_a_tool() -> None:
-    made = tool(Shop("east").plain)
-    assert made.name == "plain"
+    made = tool(Shop("east").plain, name="buy", timeout=3)
+    assert (made.name, made.timeout) == ("buy", 3)
     assert await text_of(made, thing="tea") == "tea at east"
 
 

@@ -85,7 +85,25 @@ ToolLike: TypeAlias = Tool | Callable[..., Any]
 
 
 @overload
-def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+def tool(
+    function: Callable[P, R],
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    output: Any = None,
+    policy: ToolPolicy | None = None,
+    timeout: float | None | Literal["inherit"] = "inherit",
+    retries: int | None = None,
+    idempotent: bool | None = None,
+    exclusive: bool | None = None,
+    max_result_chars: int | None = None,
+    thread: bool = True,
+    strict: bool | None = None,
+    tags: Iterable[str] = (),
+    metadata: Mapping[str, JsonValue] | None = None,
+) -> FunctionTool[P, R]: ...
 @overload
 def tool(
     *,
@@ -123,7 +141,7 @@ def tool(
     tags: Iterable[str] = (),
     metadata: Mapping[str, JsonValue] | None = None,
 ) -> Any:
-    """Make a tool of a function: ``@tool``, or ``@tool(timeout=5)`` with settings.
+    """Make a tool of a function: ``@tool``, ``@tool(timeout=5)`` or ``tool(shop.buy, name="buy")``.
 
     Models see the function's name, its docstring and its parameters, described by their
     annotations (pydantic's, with ``Annotated`` and ``Field``) and by the docstring in Google,
