@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
 
@@ -36,6 +37,9 @@ class Waiter:
         self.started = 0
         self.cleaned = 0
 
+    async def run(self) -> None:
+        await self()
+
     async def __call__(self) -> str:
         self.started += 1
         try:
@@ -45,6 +49,12 @@ class Waiter:
                 await anyio.lowlevel.checkpoint()
             self.cleaned += 1
         return "never"
+
+
+async def together(
+    *calls: Callable[[], Awaitable[object]], limit: int | None = None
+) -> list[object]:
+    return await run_together(calls, limit=limit)
 
 
 async def give(value: object) -> object:
@@ -60,18 +70,18 @@ async def throw(error: BaseException) -> object:
 @pytest.mark.parametrize("limit", [None, 1, 2, 5])
 async def test_results_come_in_the_order_of_the_calls(limit: int | None) -> None:
     calls = [partial(give, n) for n in range(5)]
-    assert await run_together(calls, limit=limit) == [0, 1, 2, 3, 4]
+    assert await together(*calls, limit=limit) == [0, 1, 2, 3, 4]
 
 
 async def test_no_calls_give_no_results() -> None:
-    assert await run_together([]) == []
+    assert await together() == []
 
 
 @pytest.mark.parametrize("limit", [None, 3])
 async def test_an_error_cancels_the_others_and_is_raised_as_it_is(limit: int | None) -> None:
     waiter, error = Waiter(), ValueError("no")
     with pytest.raises(ValueError, match="no") as caught:
-        await run_together([waiter, waiter, partial(throw, error)], limit=limit)
+        await together(waiter, waiter, partial(throw, error), limit=limit)
     assert caught.value is error
     assert waiter.started == waiter.cleaned == 2
 
@@ -84,20 +94,20 @@ async def test_of_several_errors_the_one_of_the_first_call_is_raised() -> None:
             raise KeyError("first")
 
     with pytest.raises(KeyError, match="first"):
-        await run_together([fail_late, partial(throw, ValueError("second"))])
+        await together(fail_late, partial(throw, ValueError("second")))
 
 
 async def test_a_group_that_a_call_raises_is_not_taken_apart() -> None:
     group = ExceptionGroup("mine", [ValueError("a"), KeyError("b")])
     with pytest.raises(ExceptionGroup) as caught:
-        await run_together([partial(give, 1), partial(throw, group)])
+        await together(partial(give, 1), partial(throw, group))
     assert caught.value is group
 
 
 async def test_a_signal_passes_like_an_error() -> None:
     waiter = Waiter()
     with pytest.raises(Signal):
-        await run_together([waiter, partial(throw, Signal())])
+        await together(waiter, partial(throw, Signal()))
     assert waiter.cleaned == 1
 
 
@@ -105,10 +115,10 @@ async def test_groups_nest() -> None:
     waiter = Waiter()
 
     async def inner() -> object:
-        return await run_together([waiter, partial(throw, ValueError("deep"))])
+        return await together(waiter, partial(throw, ValueError("deep")))
 
     with pytest.raises(ValueError, match="deep"):
-        await run_together([inner, waiter])
+        await together(inner, waiter)
     assert waiter.started == waiter.cleaned == 2
 
 
@@ -126,7 +136,7 @@ async def test_calls_that_wait_for_their_turn_do_not_begin_after_an_error() -> N
 
     calls = [partial(stubborn, 0), partial(throw, ValueError("no"))]
     with pytest.raises(ValueError, match="no"):
-        await run_together([*calls, *(partial(stubborn, n) for n in range(2, 6))], limit=2)
+        await together(*calls, *(partial(stubborn, n) for n in range(2, 6)), limit=2)
     assert begun == [0]
 
 
@@ -134,7 +144,7 @@ async def test_a_cancelled_scope_cancels_every_call_and_waits() -> None:
     waiter = Waiter()
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run_together, [waiter] * 3)
+            tasks.start_soon(together, waiter, waiter, waiter)
             await anyio.wait_all_tasks_blocked()
             scope.cancel()
     assert waiter.started == waiter.cleaned == 3
@@ -153,7 +163,7 @@ async def test_a_cancellation_does_not_break_into_what_a_call_shields() -> None:
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as inner:
-                inner.start_soon(run_together, [commit, Waiter()])
+                inner.start_soon(together, commit, Waiter())
                 await anyio.wait_all_tasks_blocked()
                 scope.cancel()
                 tasks.start_soon(_set_when_idle, release)
@@ -171,7 +181,7 @@ async def test_context_variables_reach_calls_and_threads() -> None:
         return PLACE.get()
 
     PLACE.set("here")
-    assert await run_together([read, read]) == ["here", "here"]
+    assert await together(read, read]) == ["here", "here"]
     assert await in_thread(PLACE.get) == "here"
 
 
@@ -298,6 +308,7 @@ async def test_a_background_task_outlives_its_starter_with_its_context_variables
         with anyio.CancelScope() as scope:
             task = BackgroundTask(body)
             scope.cancel()
+            await anyio.lowlevel.checkpoint()
         return task
 
     task = await start()
@@ -308,7 +319,7 @@ async def test_a_background_task_outlives_its_starter_with_its_context_variables
     assert task.done
 
 
-@pytest.mark.parametrize("error", [ValueError("lost"), Signal("lost")])
+@pytest.mark.parametrize("error", [ValueError("lost"), Signal("lost"))
 async def test_what_a_background_task_raises_harms_nobody(error: BaseException) -> None:
     async def body() -> None:
         raise error
@@ -323,7 +334,7 @@ def test_a_loop_that_closes_cancels_its_background_tasks(anyio_backend: str) -> 
     waiter = Waiter()
 
     async def main() -> None:
-        BackgroundTask(waiter)  # type: ignore[arg-type]
+        BackgroundTask(waiter.run)
         await anyio.wait_all_tasks_blocked()
 
     anyio.run(main, backend=anyio_backend)

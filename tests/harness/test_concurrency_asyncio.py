@@ -2,13 +2,14 @@
 
 import asyncio
 import signal
-from functools import partial
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tinyagents import AgentHarness, CancellationToken
 from tinyagents.harness.concurrency import BackgroundTask, run_together, within
+from tinyagents.harness.errors import RunCancelledError
 from tinyagents.testkit import ScriptedModel, hang, say
 
 
@@ -28,7 +29,7 @@ class Calls:
             await anyio.sleep_forever()
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
             self.cleaned += 1
 
 
@@ -76,7 +77,7 @@ async def test_a_call_that_cancels_itself_cancels_its_siblings() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await run_together([calls, itself])
+        await run_together([calls.__call__, itself])
     assert calls.cleaned == 1
     current = asyncio.current_task()
     assert current is not None
@@ -92,30 +93,28 @@ async def test_a_native_cancellation_is_no_expiry() -> None:
         await task
 
 
-def test_a_task_that_a_closing_loop_cancels_before_it_begins_counts_as_ended() -> None:
-    ended: list[bool] = []
+def test_a_task_that_is_cancelled_before_it_begins_counts_as_ended() -> None:
+    async def main() -> bool:
+        before = asyncio.all_tasks()
+        background = BackgroundTask(Calls().__call__)
+        for task in asyncio.all_tasks() - before:
+            task.cancel()  # as a loop does that closes
+        await background.wait_shielded()
+        return background.done
 
-    async def wait(task: BackgroundTask) -> None:
-        try:
-            await task.wait_shielded()
-        finally:
-            ended.append(task.done)
+    assert asyncio.run(asyncio.wait_for(main(), 5))
 
+
+def test_a_handle_whose_run_never_began_says_so() -> None:
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Task[None] | None = None
+        before = asyncio.all_tasks()
+        handle = AgentHarness(model=ScriptedModel([say("x")])).start(None, "hi")
+        for task in asyncio.all_tasks() - before:
+            task.cancel()
+        with pytest.raises(RunCancelledError, match="before the run began"):
+            await handle
 
-        def begin() -> None:
-            nonlocal waiter
-            task = BackgroundTask(partial(anyio.sleep, 3600))  # type: ignore[arg-type]
-            waiter = loop.create_task(wait(task))
-
-        begin()
-        assert waiter is not None
-        # The loop ends in this very step.
-
-    asyncio.run(main())
-    assert ended in ([], [True])
+    asyncio.run(asyncio.wait_for(main(), 5))
 
 
 def test_a_stream_that_a_closing_loop_cuts_at_once_does_not_block_it() -> None:

@@ -146,9 +146,13 @@ class LoopRun:
     def messages(self) -> list[Message]:
         """The transcript with exactly one result for every call, whatever the run's state."""
         snapshot = self.snapshot
-        if not snapshot.pending:
-            return snapshot.messages
-        return [*snapshot.messages, *self.pending_results()]
+        if snapshot.pending:
+            return [*snapshot.messages, *self.pending_results()]
+        if self.calls:
+            # A hook has interrupted the run before it took up the calls of the last answer.
+            missing = [_missing_result(PendingCall(call.id)) for call in self.calls]
+            return [*snapshot.messages, *missing]
+        return snapshot.messages
 
     def pending_results(self) -> list[ToolMessage]:
         """Return one result for each call of the turn at hand, in call order."""
