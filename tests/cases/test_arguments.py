@@ -23,7 +23,10 @@ def in_one_piece(arguments: str | None, name: str) -> Reply:
     return whole({"content": None, "tool_calls": [call]}, "tool_calls")
 
 
-WAYS = [pytest.param(in_a_stream, True, id="streamed"), pytest.param(in_one_piece, False, id="plain")]
+WAYS = [
+    pytest.param(in_a_stream, True, id="streamed"),
+    pytest.param(in_one_piece, False, id="plain"),
+]
 
 
 @tool

@@ -6,7 +6,6 @@ import logging
 import anyio
 import httpx
 import pytest
-import sniffio
 
 from tests.harness.providers.server import Reply, Seen, eventually, serve
 from tinyagents import AgentHarness, AgentStream, TextDelta
@@ -46,7 +45,7 @@ async def test_a_hundred_runs_that_are_left_give_all_connections_back(
         gc.collect()
         await eventually(lambda: recorder.kinds.count("run.failed") == 100)
         pool = client._transport._pool  # type: ignore[attr-defined]
-        await eventually(lambda: all(not c.is_available() or c.is_idle() for c in pool.connections))
+        await eventually(lambda: not pool.connections)
         with anyio.fail_after(10):
             assert (await agent.stream(None, "last").result()).text == "hello"
     assert recorder.kinds.count("run.started") == 101
@@ -92,4 +91,3 @@ async def test_a_stream_that_another_task_closes_ends_for_whoever_reads_it() -> 
         await eventually(lambda: server.gone == [1])
     assert isinstance(seen[0], TextDelta)
     assert all("scope" not in str(error) and "context" not in str(error) for error in seen[1:])
-    assert sniffio.current_async_library() in ("asyncio", "trio")

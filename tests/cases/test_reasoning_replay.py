@@ -53,7 +53,9 @@ async def test_reasoning_parts_and_extras_of_calls_survive_saving_and_go_back_as
     async with serve(replies) as server, serve(whole({"content": "ok"})) as elsewhere:
 
         def model(provider: str, url: str) -> OpenAIChatModel:
-            return OpenAIChatModel("m", provider=provider, api_key="k-12345678", base_url=f"{url}/v1")
+            return OpenAIChatModel(
+                "m", provider=provider, api_key="k-12345678", base_url=f"{url}/v1"
+            )
 
         async with model("openrouter", server.url) as own, model("groq", elsewhere.url) as other:
             agent = AgentHarness(model=own, tools=[look])

@@ -137,7 +137,8 @@ async def test_blocking_tools_of_runs_at_once_time_out_and_never_stall_the_loop(
         gap, longest = await _five_runs()
         if gap < 0.06 and longest < 0.25:
             return
-    pytest.fail(f"the loop stood still for {gap:.3f} s; a call took {longest:.3f} s")
+        print(f"the loop stood still for {gap:.3f} s; a call took {longest:.3f} s")
+    pytest.fail("the event loop was blocked, or a call was not cut at its deadline")
 
 
 async def _five_runs() -> tuple[float, float]:

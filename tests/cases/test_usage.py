@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from tests.harness.providers.server import Reply, eventually
-from tinyagents import CancellationToken, TextDelta
+from tinyagents import AgentStream, CancellationToken, TextDelta
 from tinyagents.harness.errors import RunCancelledError
 from tinyagents.harness.events import ModelCompleted, UsageRecorded
 from tinyagents.testkit import EventRecorder, assert_event_grammar
@@ -53,6 +53,11 @@ async def test_a_last_chunk_of_usage_alone_is_recorded_and_is_no_delta(
     assert run.text == "hi"
 
 
+async def three_deltas(stream: AgentStream[None, None]) -> None:
+    for _ in range(3):
+        assert isinstance(await anext(stream), TextDelta)
+
+
 @pytest.mark.parametrize("known", [True, False], ids=["input-known", "nothing-known"])
 @pytest.mark.parametrize("way", ["token", "leave"])
 async def test_a_cancelled_stream_keeps_its_text_and_the_usage_that_is_known(
@@ -64,19 +69,14 @@ async def test_a_cancelled_stream_keeps_its_text_and_the_usage_that_is_known(
     token = CancellationToken()
     async with agent_on(reply) as (agent, server):
         stream = agent.stream(None, "go", cancellation=token)
-        deltas = 0
         if way == "leave":
             async with stream:
-                async for chunk in stream:
-                    deltas += isinstance(chunk, TextDelta)
-                    if deltas == 3:
-                        break
+                await three_deltas(stream)
         else:
-            with pytest.raises(RunCancelledError):
-                async for chunk in stream:
-                    deltas += isinstance(chunk, TextDelta)
-                    if deltas == 3:
-                        token.cancel("enough")
+            await three_deltas(stream)
+            token.cancel("enough")
+            with pytest.raises(RunCancelledError, match="enough"):
+                await anext(stream)
         await eventually(lambda: server.gone == [1])
     run = stream.partial
     assert run is not None

@@ -134,7 +134,10 @@ async def test_calls_that_wait_for_their_turn_do_not_begin_after_an_error() -> N
                 raise
             # Swallows it, which no call should do.
 
-    calls = [partial(stubborn, 0), partial(throw, ValueError("no"))]
+    calls: list[Callable[[], Awaitable[object]]] = [
+        partial(stubborn, 0),
+        partial(throw, ValueError("no")),
+    ]
     with pytest.raises(ValueError, match="no"):
         await together(*calls, *(partial(stubborn, n) for n in range(2, 6)), limit=2)
     assert begun == [0]
@@ -181,7 +184,7 @@ async def test_context_variables_reach_calls_and_threads() -> None:
         return PLACE.get()
 
     PLACE.set("here")
-    assert await together(read, read]) == ["here", "here"]
+    assert await together(read, read) == ["here", "here"]
     assert await in_thread(PLACE.get) == "here"
 
 
@@ -319,7 +322,7 @@ async def test_a_background_task_outlives_its_starter_with_its_context_variables
     assert task.done
 
 
-@pytest.mark.parametrize("error", [ValueError("lost"), Signal("lost"))
+@pytest.mark.parametrize("error", [ValueError("lost"), Signal("lost")])
 async def test_what_a_background_task_raises_harms_nobody(error: BaseException) -> None:
     async def body() -> None:
         raise error

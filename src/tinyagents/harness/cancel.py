@@ -29,7 +29,7 @@ class CancellationToken:
         # Reentrant, because a signal handler or the garbage collector may come in between.
         self._lock = threading.RLock()
         self._parent: CancellationToken | None = None
-        self.cancelled = False
+        self.cancelled: bool = False
         """Whether somebody asked. Read it; :meth:`cancel` sets it."""
         self._reason: str | None = None
         self._callbacks: dict[object, Callable[[], None]] = {}

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 __all__ = ("Clock", "Sleep", "SystemClock")
 
@@ -31,5 +31,12 @@ class SystemClock:
         """Return milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
 
-    monotonic = staticmethod(time.monotonic)
-    """Seconds of ``time.monotonic()``."""
+    if TYPE_CHECKING:
+
+        def monotonic(self) -> float:
+            """Return ``time.monotonic()``."""
+            ...
+
+    else:
+        # Without a frame of its own: it is read several times a turn.
+        monotonic = staticmethod(time.monotonic)

@@ -182,10 +182,8 @@ class _Together(Generic[T]):
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return error
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType]
 
 
 async def within(seconds: float | None, call: Callable[[], Awaitable[T]]) -> T:

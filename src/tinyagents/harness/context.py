@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_serializer
+from typing_extensions import TypeVar
 
 from .cancel import CancellationToken
 from .clock import Clock, Sleep
@@ -26,7 +27,7 @@ __all__ = (
     "StopWithFinal",
 )
 
-DataT = TypeVar("DataT")
+DataT = TypeVar("DataT", default=Any)
 
 
 class RunConfig(BaseModel):
@@ -131,23 +132,23 @@ class RunContext(Generic[DataT]):
         usage: UsageTotals | None = None,
         cost: CostTotals = CostTotals.ZERO,
     ) -> None:
-        self.config = config
-        self.data = data
+        self.config: RunConfig = config
+        self.data: DataT = data
         """The application's dependencies for this run."""
-        self.state = state
+        self.state: Any = state
         """The application's own object, as it was passed in."""
-        self.events = events
-        self.origin = origin
-        self.limits = limits
-        self.clock = clock
-        self.ids = ids
-        self.sleep = sleep
-        self.cancellation = cancellation
-        self.streaming = streaming
-        self.parent = parent
-        self.usage = usage if usage is not None else UsageTotals()
+        self.events: EventSink = events
+        self.origin: EventOrigin = origin
+        self.limits: RunLimits = limits
+        self.clock: Clock = clock
+        self.ids: IdGenerator = ids
+        self.sleep: Sleep = sleep
+        self.cancellation: CancellationToken = cancellation
+        self.streaming: bool = streaming
+        self.parent: RunContext[Any] | None = parent
+        self.usage: UsageTotals = usage if usage is not None else UsageTotals()
         """The tokens of the run so far, those of runs inside it too."""
-        self.cost = cost
+        self.cost: CostTotals = cost
         """The cost of the run so far, that of runs inside it too."""
         self.control: Control | None = None
         """What was asked of the run and has not taken effect yet."""

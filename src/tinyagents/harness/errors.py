@@ -303,7 +303,7 @@ class StructuredOutputError(TinyAgentsError):
         super().__init__(message)
         self.schema_name = schema_name
         self.text = text
-        self.errors = tuple(errors)
+        self.errors: tuple[str, ...] = tuple(errors)
 
 
 class ToolNotFoundError(TinyAgentsError, LookupError):
@@ -314,7 +314,7 @@ class ToolNotFoundError(TinyAgentsError, LookupError):
     def __init__(self, message: str, *, name: str, available: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.name = name
-        self.available = tuple(available)
+        self.available: tuple[str, ...] = tuple(available)
 
 
 class ToolArgumentsError(TinyAgentsError, ValueError):
@@ -325,7 +325,7 @@ class ToolArgumentsError(TinyAgentsError, ValueError):
     def __init__(self, message: str, *, tool: str, errors: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.tool = tool
-        self.errors = tuple(errors)
+        self.errors: tuple[str, ...] = tuple(errors)
 
 
 class ToolFailedError(TinyAgentsError):
@@ -369,7 +369,7 @@ class LimitExceededError(TinyAgentsError):
         super().__init__(message)
         self.limit = limit
         self.maximum = maximum
-        self.counters = dict(counters)
+        self.counters: dict[str, float] = dict(counters)
 
 
 class RunTimeoutError(TinyAgentsError, TimeoutError):

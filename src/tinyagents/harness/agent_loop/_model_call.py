@@ -1,6 +1,7 @@
 """One model call of a run: the request, retries, fallbacks, streaming, and the account of it."""
 
 import inspect
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
@@ -17,7 +18,7 @@ from ..message import (
     dump_messages,
     repair_messages,
 )
-from ..middleware import around_model, run_hooks
+from ..middleware import around, run_hooks
 from ..model import (
     MessageDelta,
     ModelBinding,
@@ -58,8 +59,11 @@ async def answer(run: LoopRun) -> None:
     started_ms = ctx.events.emit("model.started", ctx.origin, {"call_id": call_id, "model": name})
     run.model_call = (call_id, name, started_ms, began)
     if hooks.wrap_model:
-        chain = around_model(
-            hooks.wrap_model, ctx, lambda changed: _rebound(run, changed, binding, call_id)
+        chain = around(
+            "wrap_model",
+            hooks.wrap_model,
+            ctx,
+            partial(_call_as_changed, run, binding, call_id),
         )
         response = await chain(request)
     else:
@@ -127,8 +131,8 @@ def plan_output(
     request.tools = (*request.tools, output.tool_schema())
 
 
-async def _rebound(
-    run: LoopRun, request: ModelRequest, binding: ModelBinding, call_id: str
+async def _call_as_changed(
+    run: LoopRun, binding: ModelBinding, call_id: str, request: ModelRequest
 ) -> ModelResponse:
     if request.model is not None and request.model != binding.resolved.name:
         binding = choose_model(run, request)

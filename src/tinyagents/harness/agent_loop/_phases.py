@@ -68,7 +68,7 @@ def _apply_control(run: LoopRun, control: Control) -> Phase:
             return stop(run, "stop_with_final")
         case Interrupt():
             ctx.emit("control.applied", control=control.label, detail=control.message)
-            number = sum(1 for name in snapshot.answers) + len(snapshot.interrupts)
+            number = len(snapshot.answers) + len(snapshot.interrupts)
             request = InterruptRequest(
                 f"{ctx.run_id}.control.{number}",
                 {"message": control.message, "payload": control.payload},

@@ -66,7 +66,9 @@ class AgentRun(Generic[StateT, OutputT]):
         from ._status import run_status
 
         log = self.events
-        return run_status(self.snapshot, log.first_and_last() if isinstance(log, EventLog) else None)
+        return run_status(
+            self.snapshot, log.first_and_last() if isinstance(log, EventLog) else None
+        )
 
     @property
     def usage(self) -> Usage:

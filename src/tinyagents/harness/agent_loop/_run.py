@@ -8,6 +8,7 @@ from ..clock import Clock, Sleep
 from ..context import RunContext
 from ..events import EventLog, ListenerLike
 from ..ids import IdGenerator
+from ..limits import RunLimits
 from ..message import (
     Message,
     SystemMessage,
@@ -112,21 +113,21 @@ class LoopRun:
         output: OutputSpec[Any] | None = None,
         guarded: bool = False,
     ) -> None:
-        self.spec = spec
-        self.snapshot = snapshot
-        self.ctx = ctx
+        self.spec: AgentSpec = spec
+        self.snapshot: RunSnapshot = snapshot
+        self.ctx: RunContext[Any] = ctx
         self.policy: RunPolicy = spec.policy
-        self.limits = ctx.limits
-        self.settings = _capped(spec.settings, ctx.limits.max_output_tokens)
-        self.tools = tools
+        self.limits: RunLimits = ctx.limits
+        self.settings: ModelSettings = _capped(spec.settings, ctx.limits.max_output_tokens)
+        self.tools: ToolRegistry = tools
         self.tool_schemas: Sequence[ToolSchema] = tools.schemas
-        self.guarded = guarded
+        self.guarded: bool = guarded
         """Whether somebody outside may cancel the run through its token."""
-        self.output = output
+        self.output: OutputSpec[Any] | None = output
         self.output_value: Any = None
         self.feed: Feed | None = None
         """What shows the run to whoever follows it."""
-        self.single_call = False
+        self.single_call: bool = False
         """End after the first answer, with its tool calls left to the caller."""
         self.deadline: float | None = None
         """When the wall clock runs out, on the context's monotonic clock."""

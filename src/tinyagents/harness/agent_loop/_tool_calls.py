@@ -13,9 +13,17 @@ from ..errors import (
     ToolTimeoutError,
 )
 from ..message import AssistantMessage, ToolMessage, plain_tool_message
-from ..middleware import ToolCall, ToolDelta, around_tool, run_hooks
+from ..middleware import ToolCall, ToolDelta, around, run_hooks
 from ..text import dump_json
-from ..tool import InterruptSignal, ToolContext, ToolError, ToolResult, normalize_arguments
+from ..tool import (
+    BoundCall,
+    InterruptSignal,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    normalize_arguments,
+)
 from ._run import CallSlot, LoopRun, unfinished_result
 from ._snapshot import InterruptRequest, PendingCall
 
@@ -163,33 +171,41 @@ def _unknown(run: LoopRun, slot: CallSlot) -> None:
     slot.result = ToolResult.error(message + sent)
 
 
-def _bind(run: LoopRun, slot: CallSlot, tool: Any) -> None:
-    policy, call = run.policy, slot.call
+def _bind(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
+    """Check the call's arguments, as the policy says; what does not fit is told to the model."""
+    call = slot.call
     try:
-        slot.bound = tool.validate(call.arguments)
+        bound = tool.validate(call.arguments)
     except ToolArgumentsError as error:
-        if policy.invalid_args == "normalize_then_return_tool_error":
-            repaired = normalize_arguments(call.arguments, tool)
-            if repaired is not None:
-                try:
-                    slot.bound = tool.validate(repaired)
-                except ToolArgumentsError:
-                    slot.bound = None
-        if slot.bound is None:
-            recovery = "fail" if policy.invalid_args == "fail" else "tool_error"
-            _invalid_event(run, slot, call.arguments, "; ".join(error.errors), recovery)
-            if policy.invalid_args == "fail":
+        found = _normalized(run, slot, tool)
+        recovery = "normalized" if found is not None else "tool_error"
+        if found is None and run.policy.invalid_args == "fail":
+            recovery = "fail"
+        _invalid_event(run, slot, call.arguments, "; ".join(error.errors), recovery)
+        if found is None:
+            if recovery == "fail":
                 raise
             slot.result = ToolResult.error(error.message)
             return
-        _invalid_event(run, slot, call.arguments, "; ".join(error.errors), "normalized")
-    if slot.bound.dropped:
+        bound = found
+    slot.bound = bound
+    if bound.dropped:
         run.ctx.emit(
-            "tool.injected_dropped",
-            call_id=call.id,
-            tool_name=tool.name,
-            names=slot.bound.dropped,
+            "tool.injected_dropped", call_id=call.id, tool_name=tool.name, names=bound.dropped
         )
+
+
+def _normalized(run: LoopRun, slot: CallSlot, tool: Tool) -> BoundCall | None:
+    """Return the call with arguments that were put right, where the policy allows and it helps."""
+    if run.policy.invalid_args != "normalize_then_return_tool_error":
+        return None
+    repaired = normalize_arguments(slot.call.arguments, tool)
+    if repaired is None:
+        return None
+    try:
+        return tool.validate(repaired)
+    except ToolArgumentsError:
+        return None
 
 
 def _invalid_event(
@@ -265,7 +281,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
     hooks = run.spec.middleware.wrap_tool
     try:
         if hooks:
-            chain = around_tool(hooks, run.ctx, lambda changed: _call_tool(slot, changed, context))
+            chain = around("wrap_tool", hooks, run.ctx, partial(_call_tool, slot, context))
             slot.result = await chain(call)
         else:
             assert slot.bound is not None
@@ -293,7 +309,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
     slot.ended = run.ctx.clock.monotonic()
 
 
-async def _call_tool(slot: CallSlot, call: ToolCall, context: ToolContext[Any]) -> ToolResult:
+async def _call_tool(slot: CallSlot, context: ToolContext[Any], call: ToolCall) -> ToolResult:
     tool, bound = slot.tool, slot.bound
     assert tool is not None
     assert bound is not None

@@ -150,3 +150,11 @@ def __getattr__(name: str) -> object:
 
         return getattr(_kinds, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

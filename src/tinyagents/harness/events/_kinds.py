@@ -1,17 +1,15 @@
 """The kinds of event and what each carries."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from ..cost import CostTotals
 from ..usage import Usage
 
 
-class AgentEvent(BaseModel):
+class AgentEvent(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """What all events carry. ``kind`` is the dotted name, one for each class."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: str
     id: str
@@ -31,14 +29,14 @@ class AgentEvent(BaseModel):
     schema_version: int = 1
 
 
-class RunStarted(AgentEvent):
+class RunStarted(AgentEvent, frozen=True):
     """A run began, or went on after a pause or an interrupt."""
 
     kind: Literal["run.started"] = "run.started"
     resumed: bool = False
 
 
-class RunCompleted(AgentEvent):
+class RunCompleted(AgentEvent, frozen=True):
     """A run ended with an answer, or was stopped with what there was."""
 
     kind: Literal["run.completed"] = "run.completed"
@@ -46,7 +44,7 @@ class RunCompleted(AgentEvent):
     reason: str | None = None
 
 
-class RunFailed(AgentEvent):
+class RunFailed(AgentEvent, frozen=True):
     """A run ended by raising."""
 
     kind: Literal["run.failed"] = "run.failed"
@@ -55,14 +53,14 @@ class RunFailed(AgentEvent):
     reason: Literal["error", "cancelled", "timeout"] = "error"
 
 
-class RunPaused(AgentEvent):
+class RunPaused(AgentEvent, frozen=True):
     """A run stopped where it can go on, because it was told to."""
 
     kind: Literal["run.paused"] = "run.paused"
     reason: str | None = None
 
 
-class RunInterrupted(AgentEvent):
+class RunInterrupted(AgentEvent, frozen=True):
     """A run stopped because it needs answers to go on."""
 
     kind: Literal["run.interrupted"] = "run.interrupted"
@@ -70,7 +68,7 @@ class RunInterrupted(AgentEvent):
     """The ids of what must be answered."""
 
 
-class ModelStarted(AgentEvent):
+class ModelStarted(AgentEvent, frozen=True):
     """A model is called; retries and fallbacks of the call are part of it."""
 
     kind: Literal["model.started"] = "model.started"
@@ -79,7 +77,7 @@ class ModelStarted(AgentEvent):
     """The registered name."""
 
 
-class ModelDelta(AgentEvent):
+class ModelDelta(AgentEvent, frozen=True):
     """A piece of an answer arrived. The text is there only when model payloads are captured."""
 
     kind: Literal["model.delta"] = "model.delta"
@@ -90,7 +88,7 @@ class ModelDelta(AgentEvent):
     tool_call: dict[str, JsonValue] | None = None
 
 
-class ModelCompleted(AgentEvent):
+class ModelCompleted(AgentEvent, frozen=True):
     """A model has answered."""
 
     kind: Literal["model.completed"] = "model.completed"
@@ -109,7 +107,7 @@ class ModelCompleted(AgentEvent):
     output: JsonValue = None
 
 
-class ModelFailed(AgentEvent):
+class ModelFailed(AgentEvent, frozen=True):
     """A model call failed for good."""
 
     kind: Literal["model.failed"] = "model.failed"
@@ -122,7 +120,7 @@ class ModelFailed(AgentEvent):
     error_kind: str
 
 
-class ModelCancelled(AgentEvent):
+class ModelCancelled(AgentEvent, frozen=True):
     """A model call was cancelled with its run."""
 
     kind: Literal["model.cancelled"] = "model.cancelled"
@@ -132,7 +130,7 @@ class ModelCancelled(AgentEvent):
     duration_ms: float | None = None
 
 
-class ModelOverrideSkipped(AgentEvent):
+class ModelOverrideSkipped(AgentEvent, frozen=True):
     """The model that was asked for could not serve, and another one did."""
 
     kind: Literal["model.override_skipped"] = "model.override_skipped"
@@ -141,7 +139,7 @@ class ModelOverrideSkipped(AgentEvent):
     reason: str | None = None
 
 
-class FallbackSelected(AgentEvent):
+class FallbackSelected(AgentEvent, frozen=True):
     """Another model takes over a call that failed."""
 
     kind: Literal["model.fallback_selected"] = "model.fallback_selected"
@@ -150,7 +148,7 @@ class FallbackSelected(AgentEvent):
     to_model: str
 
 
-class FallbackSkipped(AgentEvent):
+class FallbackSkipped(AgentEvent, frozen=True):
     """A fallback model cannot serve the request."""
 
     kind: Literal["model.fallback_skipped"] = "model.fallback_skipped"
@@ -158,7 +156,7 @@ class FallbackSkipped(AgentEvent):
     reason: str | None = None
 
 
-class RetryScheduled(AgentEvent):
+class RetryScheduled(AgentEvent, frozen=True):
     """A call is made again. Pieces of its answer that were shown are void."""
 
     kind: Literal["retry.scheduled"] = "retry.scheduled"
@@ -171,14 +169,14 @@ class RetryScheduled(AgentEvent):
     error_kind: str | None = None
 
 
-class RateLimitWaited(AgentEvent):
+class RateLimitWaited(AgentEvent, frozen=True):
     """A rate limiter held a call back."""
 
     kind: Literal["rate_limit.waited"] = "rate_limit.waited"
     waited_ms: float
 
 
-class CacheHit(AgentEvent):
+class CacheHit(AgentEvent, frozen=True):
     """A stored response answers a call."""
 
     kind: Literal["cache.hit"] = "cache.hit"
@@ -186,7 +184,7 @@ class CacheHit(AgentEvent):
     key: str
 
 
-class CacheMiss(AgentEvent):
+class CacheMiss(AgentEvent, frozen=True):
     """No stored response answers a call."""
 
     kind: Literal["cache.miss"] = "cache.miss"
@@ -194,7 +192,7 @@ class CacheMiss(AgentEvent):
     key: str
 
 
-class ToolsFiltered(AgentEvent):
+class ToolsFiltered(AgentEvent, frozen=True):
     """Tools were hidden from a call."""
 
     kind: Literal["tool.filtered"] = "tool.filtered"
@@ -203,7 +201,7 @@ class ToolsFiltered(AgentEvent):
     remaining: int
 
 
-class ToolStarted(AgentEvent):
+class ToolStarted(AgentEvent, frozen=True):
     """A tool call was admitted and begins."""
 
     kind: Literal["tool.started"] = "tool.started"
@@ -211,7 +209,7 @@ class ToolStarted(AgentEvent):
     tool_name: str
 
 
-class ToolCompleted(AgentEvent):
+class ToolCompleted(AgentEvent, frozen=True):
     """A tool call has a result, which may be an error that the model is told."""
 
     kind: Literal["tool.completed"] = "tool.completed"
@@ -225,7 +223,7 @@ class ToolCompleted(AgentEvent):
     output: JsonValue = None
 
 
-class ToolFailed(AgentEvent):
+class ToolFailed(AgentEvent, frozen=True):
     """A tool raised an unexpected exception, whether the model is told or the run fails."""
 
     kind: Literal["tool.failed"] = "tool.failed"
@@ -237,7 +235,7 @@ class ToolFailed(AgentEvent):
     error_kind: str = ""
 
 
-class ToolCancelled(AgentEvent):
+class ToolCancelled(AgentEvent, frozen=True):
     """A tool call was cancelled with its run."""
 
     kind: Literal["tool.cancelled"] = "tool.cancelled"
@@ -247,7 +245,7 @@ class ToolCancelled(AgentEvent):
     duration_ms: float | None = None
 
 
-class ToolInterrupted(AgentEvent):
+class ToolInterrupted(AgentEvent, frozen=True):
     """A tool call waits for an answer from outside."""
 
     kind: Literal["tool.interrupted"] = "tool.interrupted"
@@ -256,7 +254,7 @@ class ToolInterrupted(AgentEvent):
     interrupt_id: str
 
 
-class ToolProgress(AgentEvent):
+class ToolProgress(AgentEvent, frozen=True):
     """A running tool reports."""
 
     kind: Literal["tool.progress"] = "tool.progress"
@@ -265,7 +263,7 @@ class ToolProgress(AgentEvent):
     message: str
 
 
-class UnknownToolCall(AgentEvent):
+class UnknownToolCall(AgentEvent, frozen=True):
     """The model called a tool that does not exist."""
 
     kind: Literal["tool.unknown"] = "tool.unknown"
@@ -276,7 +274,7 @@ class UnknownToolCall(AgentEvent):
     recovery: str
 
 
-class InvalidToolArgs(AgentEvent):
+class InvalidToolArgs(AgentEvent, frozen=True):
     """The arguments of a call do not fit, or are not JSON."""
 
     kind: Literal["tool.invalid_args"] = "tool.invalid_args"
@@ -288,7 +286,7 @@ class InvalidToolArgs(AgentEvent):
     recovery: str
 
 
-class InjectedArgsDropped(AgentEvent):
+class InjectedArgsDropped(AgentEvent, frozen=True):
     """The model supplied values for parameters that only the application may fill."""
 
     kind: Literal["tool.injected_dropped"] = "tool.injected_dropped"
@@ -297,7 +295,7 @@ class InjectedArgsDropped(AgentEvent):
     names: tuple[str, ...]
 
 
-class ControlApplied(AgentEvent):
+class ControlApplied(AgentEvent, frozen=True):
     """A request to stop, interrupt, pause or jump took effect."""
 
     kind: Literal["control.applied"] = "control.applied"
@@ -305,7 +303,7 @@ class ControlApplied(AgentEvent):
     detail: str | None = None
 
 
-class Steered(AgentEvent):
+class Steered(AgentEvent, frozen=True):
     """A steering command was accepted or refused."""
 
     kind: Literal["agent.steered"] = "agent.steered"
@@ -313,21 +311,21 @@ class Steered(AgentEvent):
     accepted: bool
 
 
-class SubAgentStarted(AgentEvent):
+class SubAgentStarted(AgentEvent, frozen=True):
     """A sub-agent begins."""
 
     kind: Literal["subagent.started"] = "subagent.started"
     name: str
 
 
-class SubAgentCompleted(AgentEvent):
+class SubAgentCompleted(AgentEvent, frozen=True):
     """A sub-agent has ended."""
 
     kind: Literal["subagent.completed"] = "subagent.completed"
     name: str
 
 
-class SubAgentFailed(AgentEvent):
+class SubAgentFailed(AgentEvent, frozen=True):
     """A sub-agent failed."""
 
     kind: Literal["subagent.failed"] = "subagent.failed"
@@ -335,7 +333,7 @@ class SubAgentFailed(AgentEvent):
     error: str
 
 
-class SubAgentReused(AgentEvent):
+class SubAgentReused(AgentEvent, frozen=True):
     """A sub-agent session takes another turn."""
 
     kind: Literal["subagent.reused"] = "subagent.reused"
@@ -343,7 +341,7 @@ class SubAgentReused(AgentEvent):
     turn: int
 
 
-class MiddlewareStarted(AgentEvent):
+class MiddlewareStarted(AgentEvent, frozen=True):
     """A hook begins."""
 
     kind: Literal["middleware.started"] = "middleware.started"
@@ -351,7 +349,7 @@ class MiddlewareStarted(AgentEvent):
     hook: str = ""
 
 
-class MiddlewareCompleted(AgentEvent):
+class MiddlewareCompleted(AgentEvent, frozen=True):
     """A hook has ended."""
 
     kind: Literal["middleware.completed"] = "middleware.completed"
@@ -359,7 +357,7 @@ class MiddlewareCompleted(AgentEvent):
     hook: str = ""
 
 
-class MiddlewareFailed(AgentEvent):
+class MiddlewareFailed(AgentEvent, frozen=True):
     """A hook raised."""
 
     kind: Literal["middleware.failed"] = "middleware.failed"
@@ -368,7 +366,7 @@ class MiddlewareFailed(AgentEvent):
     error: str
 
 
-class Compressed(AgentEvent):
+class Compressed(AgentEvent, frozen=True):
     """The context was made smaller."""
 
     kind: Literal["context.compressed"] = "context.compressed"
@@ -376,7 +374,7 @@ class Compressed(AgentEvent):
     to_tokens: int
 
 
-class UsageRecorded(AgentEvent):
+class UsageRecorded(AgentEvent, frozen=True):
     """Tokens were spent: once for each call of a provider."""
 
     kind: Literal["usage.recorded"] = "usage.recorded"
@@ -385,7 +383,7 @@ class UsageRecorded(AgentEvent):
     usage: Usage
 
 
-class CostRecorded(AgentEvent):
+class CostRecorded(AgentEvent, frozen=True):
     """Money was spent."""
 
     kind: Literal["cost.recorded"] = "cost.recorded"
@@ -394,14 +392,14 @@ class CostRecorded(AgentEvent):
     cost: CostTotals
 
 
-class BudgetReserved(AgentEvent):
+class BudgetReserved(AgentEvent, frozen=True):
     """Room in a budget was set aside for a call."""
 
     kind: Literal["budget.reserved"] = "budget.reserved"
     estimated_input_tokens: int
 
 
-class BudgetReconciled(AgentEvent):
+class BudgetReconciled(AgentEvent, frozen=True):
     """A reservation was replaced by what was really used."""
 
     kind: Literal["budget.reconciled"] = "budget.reconciled"
@@ -409,14 +407,14 @@ class BudgetReconciled(AgentEvent):
     actual_input_tokens: int
 
 
-class BudgetWarning(AgentEvent):
+class BudgetWarning(AgentEvent, frozen=True):
     """A budget is nearly used up."""
 
     kind: Literal["budget.warning"] = "budget.warning"
     reason: str
 
 
-class BudgetExceeded(AgentEvent):
+class BudgetExceeded(AgentEvent, frozen=True):
     """A budget is used up."""
 
     kind: Literal["budget.exceeded"] = "budget.exceeded"
@@ -424,7 +422,7 @@ class BudgetExceeded(AgentEvent):
     blocked: bool
 
 
-class LimitReached(AgentEvent):
+class LimitReached(AgentEvent, frozen=True):
     """A limit of the run is used up."""
 
     kind: Literal["limit.reached"] = "limit.reached"
@@ -432,7 +430,7 @@ class LimitReached(AgentEvent):
     maximum: float
 
 
-class WorkspacePrepared(AgentEvent):
+class WorkspacePrepared(AgentEvent, frozen=True):
     """A workspace is ready."""
 
     kind: Literal["workspace.prepared"] = "workspace.prepared"
@@ -440,14 +438,14 @@ class WorkspacePrepared(AgentEvent):
     root: str
 
 
-class WorkspaceViolation(AgentEvent):
+class WorkspaceViolation(AgentEvent, frozen=True):
     """A path outside the workspace was refused."""
 
     kind: Literal["workspace.violation"] = "workspace.violation"
     path: str
 
 
-class WorkspaceCleanup(AgentEvent):
+class WorkspaceCleanup(AgentEvent, frozen=True):
     """A workspace was cleaned up."""
 
     kind: Literal["workspace.cleanup"] = "workspace.cleanup"
@@ -455,38 +453,38 @@ class WorkspaceCleanup(AgentEvent):
     error: str | None = None
 
 
-class StateUpdated(AgentEvent):
+class StateUpdated(AgentEvent, frozen=True):
     """The application's state changed."""
 
     kind: Literal["state.update"] = "state.update"
 
 
-class RouteSelected(AgentEvent):
+class RouteSelected(AgentEvent, frozen=True):
     """A route was taken."""
 
     kind: Literal["route.selected"] = "route.selected"
     route: str
 
 
-class MemoryLoaded(AgentEvent):
+class MemoryLoaded(AgentEvent, frozen=True):
     """A thread's history was loaded."""
 
     kind: Literal["memory.loaded"] = "memory.loaded"
 
 
-class MemorySaved(AgentEvent):
+class MemorySaved(AgentEvent, frozen=True):
     """A thread's history was saved."""
 
     kind: Literal["memory.saved"] = "memory.saved"
 
 
-class StreamClosed(AgentEvent):
+class StreamClosed(AgentEvent, frozen=True):
     """The consumer of a stream left before its end."""
 
     kind: Literal["stream.closed"] = "stream.closed"
 
 
-class MessagesRepaired(AgentEvent):
+class MessagesRepaired(AgentEvent, frozen=True):
     """A history arrived with calls and results that did not pair up, and was mended."""
 
     kind: Literal["messages.repaired"] = "messages.repaired"
@@ -495,7 +493,7 @@ class MessagesRepaired(AgentEvent):
     moved: tuple[str, ...] = ()
 
 
-class Custom(AgentEvent):
+class Custom(AgentEvent, frozen=True):
     """Something of the application's own."""
 
     kind: Literal["custom"] = "custom"

@@ -211,9 +211,9 @@ class EventLog(Sequence["AgentEvent"]):
     def __init__(
         self, sink: EventSink, *, run_id: str = "", messages: "Sequence[Message]" = ()
     ) -> None:
-        self.run_id = run_id
+        self.run_id: str = run_id
         """The run that the log was made for; it holds the runs around and inside that one too."""
-        self.messages = messages
+        self.messages: Sequence[Message] = messages
         """That run's transcript, which has what payload-free events leave out."""
         self._sink = sink
         self._events: list[AgentEvent] | None = None

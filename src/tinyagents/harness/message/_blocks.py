@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 from ..text import JsonObject, clean_json, clean_text
 
 
-def _clean_str(value: object) -> object:
+def _clean_str(value: Any) -> Any:
     if value.__class__ is str and value.isascii() and "\0" not in value:
         return value
     return clean_text(value) if isinstance(value, str) else value
@@ -32,7 +32,7 @@ def _clean_value(value: object) -> JsonValue:
         raise ValueError(str(exc)) from exc
 
 
-def _clean_object(value: object) -> JsonObject:
+def _clean_object(value: Any) -> JsonObject:
     if value.__class__ is dict and _is_flat_and_clean(value):
         return dict(cast("JsonObject", value))
     if not isinstance(value, Mapping):

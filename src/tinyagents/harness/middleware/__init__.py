@@ -14,7 +14,7 @@ from ._decorators import (
     wrap_model,
     wrap_tool,
 )
-from ._stack import MiddlewareStack, around_model, around_tool, run_error_hooks, run_hooks
+from ._stack import MiddlewareStack, around, run_error_hooks, run_hooks
 
 __all__ = (
     "Middleware",
@@ -27,8 +27,7 @@ __all__ = (
     "after_agent",
     "after_model",
     "after_tool",
-    "around_model",
-    "around_tool",
+    "around",
     "before_agent",
     "before_model",
     "before_tool",

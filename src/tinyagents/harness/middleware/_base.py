@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from pydantic import JsonValue
+from typing_extensions import TypeVar
 
 from ..context import RunContext
 from ..model import MessageDelta, ModelRequest, ModelResponse, ToolCallDelta
@@ -13,7 +14,7 @@ from ..tool import Tool, ToolResult
 if TYPE_CHECKING:
     from ..agent_loop import AgentRun
 
-DataT = TypeVar("DataT")
+DataT = TypeVar("DataT", default=Any)
 
 
 @dataclass(slots=True)

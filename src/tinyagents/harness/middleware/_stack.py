@@ -1,14 +1,16 @@
 """The hooks of several middlewares, sorted out once so that a run only walks short tuples."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
 from ..context import RunContext
-from ..model import ModelRequest, ModelResponse
-from ..tool import InterruptSignal, ToolResult
-from ._base import Middleware, ModelHandler, ToolCall, ToolHandler
+from ..tool import InterruptSignal
+from ._base import Middleware
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 Hook: TypeAlias = tuple[str, Callable[..., Awaitable[Any]]]
 
@@ -49,7 +51,7 @@ class MiddlewareStack:
     wrap_tool: tuple[Hook, ...]
 
     def __init__(self, items: Sequence[Middleware[Any]] = ()) -> None:
-        self.items = tuple(items)
+        self.items: tuple[Middleware[Any], ...] = tuple(items)
         for hook in HOOKS:
             found = [
                 (item.name, getattr(item, hook))
@@ -82,46 +84,38 @@ async def run_error_hooks(
             continue
 
 
-def around_model(
-    hooks: tuple[Hook, ...], ctx: RunContext[Any], innermost: ModelHandler
-) -> ModelHandler:
-    """Nest the wraps around the call of the model, the first registered outermost."""
+def around(
+    hook: str,
+    hooks: tuple[Hook, ...],
+    ctx: RunContext[Any],
+    innermost: Callable[[T], Awaitable[R]],
+) -> Callable[[T], Awaitable[R]]:
+    """Nest the wraps around a call, the first registered outermost.
+
+    Args:
+        hook: ``wrap_model`` or ``wrap_tool``.
+        hooks: The wraps.
+        ctx: The run.
+        innermost: The call itself, of a request or a tool call.
+    """
     handler = innermost
     for name, wrap in reversed(hooks):
-
-        async def wrapped(
-            request: ModelRequest,
-            name: str = name,
-            wrap: Callable[..., Awaitable[Any]] = wrap,
-            inner: ModelHandler = handler,
-        ) -> ModelResponse:
-            with _Bracket(ctx, name, "wrap_model"):
-                response: ModelResponse = await wrap(ctx, request, inner)
-            return response
-
-        handler = wrapped
+        handler = _wrapped(hook, name, wrap, ctx, handler)
     return handler
 
 
-def around_tool(
-    hooks: tuple[Hook, ...], ctx: RunContext[Any], innermost: ToolHandler
-) -> ToolHandler:
-    """Nest the wraps around the call of a tool, the first registered outermost."""
-    handler = innermost
-    for name, wrap in reversed(hooks):
+def _wrapped(
+    hook: str,
+    name: str,
+    wrap: Callable[..., Awaitable[R]],
+    ctx: RunContext[Any],
+    inner: Callable[[T], Awaitable[R]],
+) -> Callable[[T], Awaitable[R]]:
+    async def call(value: T) -> R:
+        with _Bracket(ctx, name, hook):
+            return await wrap(ctx, value, inner)
 
-        async def wrapped(
-            call: ToolCall,
-            name: str = name,
-            wrap: Callable[..., Awaitable[Any]] = wrap,
-            inner: ToolHandler = handler,
-        ) -> ToolResult:
-            with _Bracket(ctx, name, "wrap_tool"):
-                result: ToolResult = await wrap(ctx, call, inner)
-            return result
-
-        handler = wrapped
-    return handler
+    return call
 
 
 class _Bracket:

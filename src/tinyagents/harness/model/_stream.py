@@ -245,7 +245,7 @@ class StreamMerger:
         """What is closed; a number is the position of a call."""
         self._kind = ""
         self._pieces: list[str] = []
-        self.calls = ToolCallAssembler()
+        self.calls: ToolCallAssembler = ToolCallAssembler()
         self.started: StreamStarted | None = None
         self.usage: Usage | None = None
         self.completed: ModelResponse | None = None

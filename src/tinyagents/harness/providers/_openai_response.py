@@ -198,7 +198,7 @@ class ChatAssembler:
         self._ids = ids
         self._request_id = request_id
         self._secrets = secrets
-        self.started = False
+        self.started: bool = False
         self.response_id: str | None = None
         self.served_by: str | None = None
         self.finish_reason: str | None = None

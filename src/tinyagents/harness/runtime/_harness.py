@@ -496,7 +496,7 @@ class AgentHarness:
             )
 
         async def main() -> AgentRun[StateT, Any]:
-            return await self.invoke(state, input, output=output, **options)
+            run: AgentRun[StateT, Any] = await self.invoke(state, input, output=output, **options)
+            return run
 
-        run: AgentRun[StateT, Any] = anyio.run(main)
-        return run
+        return anyio.run(main)

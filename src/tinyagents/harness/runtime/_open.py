@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 from ..agent_loop import AgentSpec, LoopRun, RunSnapshot, SystemFunction
 from ..cancel import CancellationToken
@@ -225,4 +225,8 @@ def _new_context(
 
 
 def _output_spec(output: Any) -> OutputSpec[Any]:
-    return output if isinstance(output, OutputSpec) else OutputSpec(output)
+    return output if _is_spec(output) else OutputSpec(output)
+
+
+def _is_spec(output: Any) -> TypeGuard[OutputSpec[Any]]:
+    return isinstance(output, OutputSpec)

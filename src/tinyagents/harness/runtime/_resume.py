@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..agent_loop import SNAPSHOT_VERSION, Counters, PendingCall, Repeats, RunSnapshot
 from ..errors import ResumeError
@@ -80,18 +80,22 @@ def _by_id(snapshot: RunSnapshot, answers: Any) -> dict[str, Any]:
         return {}
     ids = [request.id for request in snapshot.interrupts]
     listed = ", ".join(f"`{name}`" for name in ids) or "none"
-    if not isinstance(answers, Mapping):
+    if not _is_mapping(answers):
         if len(ids) == 1:
             return {ids[0]: answers}
         raise ResumeError(
             f"the one answer could belong to any of {len(ids)} open questions: "
             f"pass a mapping from their ids ({listed})"
         )
-    given: dict[str, Any] = {str(name): answer for name, answer in answers.items()}
+    given = {str(name): answer for name, answer in answers.items()}
     if unknown := [name for name in given if name not in ids]:
         names = ", ".join(f"`{name}`" for name in unknown)
         raise ResumeError(f"no question is open under {names}; the open ones are {listed}")
     return given
+
+
+def _is_mapping(answers: Any) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(answers, Mapping)
 
 
 def _reopen(snapshot: RunSnapshot, given: Mapping[str, Any], waiting: list[PendingCall]) -> None:

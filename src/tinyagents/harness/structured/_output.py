@@ -33,6 +33,8 @@ class OutputSpec(Generic[T]):
     def __init__(self, output: type[T] | Mapping[str, Any]) -> None:
         self._adapter: TypeAdapter[T] | None = None
         self._wrapped = False
+        self.name: str
+        """What the model and errors call the type."""
         if isinstance(output, Mapping):
             self.schema: JsonObject = dict(output)
             title = output.get("title")
@@ -41,7 +43,7 @@ class OutputSpec(Generic[T]):
             self._adapter, self.schema = _describe(output)
             self.name = _safe_name(getattr(output, "__name__", "output"))
         description = self.schema.get("description")
-        self.description = description if isinstance(description, str) else None
+        self.description: str | None = description if isinstance(description, str) else None
         if self.schema.get("type") != "object" and "$ref" not in self.schema:
             # Providers take object schemas only, at the top.
             self._wrapped = True

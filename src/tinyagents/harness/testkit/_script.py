@@ -120,7 +120,7 @@ class Hang:
     __slots__ = ("_started", "after")
 
     def __init__(self, after: Reply) -> None:
-        self.after = after
+        self.after: Reply = after
         self._started: anyio.Event | None = None
 
     @property

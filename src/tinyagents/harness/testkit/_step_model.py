@@ -140,7 +140,7 @@ class StepModel:
             raise ValueError(f"chunk_size is {chunk_size}: it must be at least 1, or None")
         self.name = name
         self.profile: ModelProfile = profile or permissive_profile(name)
-        self.calls = 0
+        self.calls: int = 0
         """How often the model was called, failures included. Counted before anything is awaited."""
         self.requests: list[ModelRequest] = []
         """A copy of each request, in order, which later changes to the request do not reach."""

@@ -66,7 +66,7 @@ class Trajectory:
         *,
         exact: bool = False,
     ) -> None:
-        self.events = tuple(events)
+        self.events: tuple[AgentEvent, ...] = tuple(events)
         """The events of the run, in order."""
         self._exact = exact
         self._position = -1

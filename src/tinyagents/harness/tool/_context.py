@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from pydantic import JsonValue
+from typing_extensions import TypeVar
+from typing_extensions import TypeVar
 
 from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
 
-DataT = TypeVar("DataT")
+DataT = TypeVar("DataT", default=Any)
 
 
 class ToolError(Exception):

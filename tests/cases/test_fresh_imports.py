@@ -1,0 +1,63 @@
+"""What a fresh process loads: `import tinyagents` next to nothing, an agent no more than it uses."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    "anthropic", "boto3", "google", "groq", "h2", "httpcore", "httpx", "httpx2", "huggingface_hub",
+    "jsonschema", "langchain_core", "litellm", "mistralai", "numpy", "openai", "opentelemetry",
+    "pandas", "pytest", "requests", "tiktoken", "torch", "transformers", "trio",
+}  # fmt: skip
+"""Clients of providers, HTTP, numbers, telemetry and tests."""
+
+PYDANTIC_AND_ANYIO = {
+    "annotated_types", "anyio", "exceptiongroup", "orjson", "pydantic", "pydantic_core", "sniffio",
+    "tinyagents", "typing_extensions", "typing_inspection",
+}  # fmt: skip
+
+
+def loaded_by(source: str) -> set[str]:
+    """The names of all modules after a fresh interpreter has run the source."""
+    script = f"import sys\nbefore = set(sys.modules)\n{source}\nprint(*(set(sys.modules) - before))"
+    # Isolated from the environment, so that no coverage tool or site hook counts.
+    command = [sys.executable, "-I", "-c", script]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    """The installed packages among them."""
+    tops = {name.partition(".")[0] for name in modules}
+    return {name for name in tops - sys.stdlib_module_names if not name.startswith("_")}
+
+
+def test_importing_the_package_loads_nothing_but_itself() -> None:
+    # C70
+    modules = loaded_by("import tinyagents")
+    assert packages(modules) == {"tinyagents"}
+    assert [name for name in modules if name.startswith("tinyagents.")] == []
+    assert "asyncio" not in modules
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tinyagents import AgentHarness, tool",
+        "from tinyagents.harness.providers import OpenAIChatModel\n"
+        "OpenAIChatModel('gpt-5-mini', api_key='k')",
+        "from tinyagents import AgentHarness, tool\n"
+        "from tinyagents.testkit import ScriptedModel, call, say\n"
+        "@tool\n"
+        "async def add(a: int, b: int) -> int: return a + b\n"
+        "model = ScriptedModel([call('add', a=1, b=2), say('3')])\n"
+        "run = AgentHarness(model=model, tools=[add]).invoke_sync(None, 'hi')\n"
+        "assert run.text == '3'",
+    ],
+    ids=["the names", "a model", "a run"],
+)
+def test_an_agent_loads_no_client_no_validator_and_no_telemetry(source: str) -> None:
+    # C70
+    found = packages(loaded_by(source))
+    assert found & HEAVY == set()
+    assert found <= PYDANTIC_AND_ANYIO
