@@ -1,5 +1,6 @@
-import time
+import sys
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -312,17 +313,24 @@ def test_the_calls_that_are_listed_as_unanswered_are_the_ones_that_are_filled(
     assert unanswered_calls(messages) == repair_messages(messages).added
 
 
-def test_the_time_of_a_repair_is_linear() -> None:
-    def seconds(turns: int) -> float:
+def test_the_work_of_a_repair_grows_with_the_history_and_no_faster() -> None:
+    def lines_run(turns: int) -> int:
         messages: list[Message] = []
         for turn in range(turns):
             messages += [HELLO, calls(f"k{turn}", "same"), result("same"), result(f"k{turn}")]
-        best = float("inf")
-        for _ in range(3):
-            start = time.perf_counter()
-            repair_messages(messages)
-            best = min(best, time.perf_counter() - start)
-        return best
+        lines = 0
 
-    # Sixteen times the messages; a quadratic way would take 256 times as long.
-    assert seconds(3200) < 100 * seconds(200)
+        def count(frame: object, event: str, arg: object) -> Any:
+            nonlocal lines
+            lines += event == "line"
+            return count
+
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            repair_messages(messages)
+        finally:
+            sys.settrace(before)
+        return lines
+
+    assert lines_run(400) < 11 * lines_run(40)

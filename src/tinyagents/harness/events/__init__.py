@@ -154,7 +154,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

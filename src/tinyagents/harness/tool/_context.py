@@ -6,7 +6,6 @@ from typing import Any, Generic
 
 from pydantic import JsonValue
 from typing_extensions import TypeVar
-from typing_extensions import TypeVar
 
 from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
