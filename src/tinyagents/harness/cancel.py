@@ -23,12 +23,12 @@ class CancellationToken:
     given the token stops at once, wherever it waits.
     """
 
-    __slots__ = ("__weakref__", "_callbacks", "_lock", "_parent", "_reason", "cancelled")
+    __slots__ = ("__weakref__", "_callbacks", "_lock", "_parents", "_reason", "cancelled")
 
     def __init__(self) -> None:
         # Reentrant, because a signal handler or the garbage collector may come in between.
         self._lock = threading.RLock()
-        self._parent: CancellationToken | None = None
+        self._parents: tuple[CancellationToken, ...] = ()
         self.cancelled: bool = False
         """Whether somebody asked. Read it; :meth:`cancel` sets it."""
         self._reason: str | None = None
@@ -68,21 +68,18 @@ class CancellationToken:
             callback()
         return partial(self._forget, key)
 
-    def child(self) -> "CancellationToken":
+    def child(self, *also: "CancellationToken") -> "CancellationToken":
         """Return a token that is cancelled with this one, and can be cancelled alone.
 
-        This one forgets a child that nobody refers to any more.
+        A child that nobody refers to any more is forgotten.
+
+        Args:
+            also: Further tokens that it is cancelled with.
         """
-        child, key = CancellationToken(), object()
-        child._parent = self  # keeps a token in the middle of a chain
-        found = weakref.ref(child, lambda _: self._forget(key))
-
-        def pass_on() -> None:
-            if (known := found()) is not None:
-                known.cancel(self._reason)
-
-        if self._add(key, pass_on):
-            pass_on()
+        child = CancellationToken()
+        child._parents = (self, *also)  # keeps a token in the middle of a chain
+        for parent in child._parents:
+            parent._pass_on_to(child)
         return child
 
     async def wait(self) -> None:
@@ -103,6 +100,17 @@ class CancellationToken:
         if self.cancelled:
             because = f": {self._reason}" if self._reason else ""
             raise RunCancelledError(f"the run was cancelled{because}", reason=self._reason)
+
+    def _pass_on_to(self, child: "CancellationToken") -> None:
+        key = object()
+        found = weakref.ref(child, lambda _: self._forget(key))
+
+        def pass_on() -> None:
+            if (known := found()) is not None:
+                known.cancel(self._reason)
+
+        if self._add(key, pass_on):
+            pass_on()
 
     def _add(self, key: object, callback: Callable[[], None]) -> bool:
         """Keep the callback, or tell that it is too late for it."""

@@ -96,6 +96,7 @@ class RunContext(Generic[DataT]):
     """
 
     __slots__ = (
+        "answers",
         "_post",
         "cancellation",
         "clock",
@@ -107,6 +108,7 @@ class RunContext(Generic[DataT]):
         "ids",
         "limits",
         "origin",
+        "ended",
         "parent",
         "sleep",
         "state",
@@ -131,6 +133,7 @@ class RunContext(Generic[DataT]):
         parent: "RunContext[Any] | None" = None,
         usage: UsageTotals | None = None,
         cost: CostTotals = CostTotals.ZERO,
+        answers: Mapping[str, JsonValue] | None = None,
     ) -> None:
         self.config: RunConfig = config
         self.data: DataT = data
@@ -150,6 +153,10 @@ class RunContext(Generic[DataT]):
         """The tokens of the run so far, those of runs inside it too."""
         self.cost: CostTotals = cost
         """The cost of the run so far, that of runs inside it too."""
+        self.answers: Mapping[str, JsonValue] = answers or {}
+        """What was answered to the :class:`Interrupt` requests of hooks, in the order of asking."""
+        self.ended: bool = False
+        """Whether the run has ended: nothing that is emitted now is recorded."""
         self.control: Control | None = None
         """What was asked of the run and has not taken effect yet."""
         self._post: Callable[[Callable[[], None]], None] | None = None
@@ -183,9 +190,10 @@ class RunContext(Generic[DataT]):
         """Record an event of this run; ``payload`` holds the fields of its kind.
 
         A tool may call it from its worker thread: the event is recorded by the run's event loop.
+        After the end of the run nothing is recorded any more.
         """
         if self._post is None:
-            self.events.emit(kind, self.origin, payload)
+            self._emit(kind, payload)
         else:
             self._post(partial(self._emit, kind, payload))
 
@@ -222,4 +230,5 @@ class RunContext(Generic[DataT]):
         self._post = post
 
     def _emit(self, kind: str, payload: dict[str, Any]) -> None:
-        self.events.emit(kind, self.origin, payload)
+        if not self.ended:
+            self.events.emit(kind, self.origin, payload)

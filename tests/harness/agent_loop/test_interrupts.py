@@ -14,8 +14,8 @@ from tinyagents import (
 )
 from tinyagents.harness.errors import ResumeError
 from tinyagents.harness.message import repair_messages
-from tinyagents.harness.middleware import ToolCall, before_model, before_tool
-from tinyagents.harness.model import ModelRequest
+from tinyagents.harness.middleware import ToolCall, after_model, before_model, before_tool
+from tinyagents.harness.model import ModelRequest, ModelResponse
 from tinyagents.testkit import ScriptedModel, Step, assert_event_grammar, call, say
 
 ran: list[str] = []
@@ -133,9 +133,38 @@ async def test_a_hook_interrupts_before_the_next_model_call_and_the_run_goes_on_
     assert ran == ["look x"]
 
 
-async def test_a_hook_ends_the_run_with_a_final_answer_of_its_own() -> None:
+async def test_a_hook_sees_the_answer_to_its_interrupt() -> None:
+    seen: list[object] = []
+
+    @before_model
+    def gate(ctx: RunContext[None], request: ModelRequest) -> None:
+        seen.append(dict(ctx.answers))
+        if not ctx.answers:
+            ctx.request_control(Interrupt("may I?"))
+
+    model = ScriptedModel([say("done")])
+    harness = AgentHarness(model=model, middleware=[gate])
+    run = await harness.invoke(None, "go")
+    assert model.calls == 0
+    (request,) = run.interrupts
+    run = await harness.resume(stored(run.snapshot), None, answers={request.id: "yes"})
+    assert (run.status, run.text) == ("completed", "done")
+    assert seen == [{}, {request.id: "yes"}]
+
+
+async def test_a_hook_that_stops_the_run_before_the_model_saves_the_call() -> None:
     @before_model
     def stop(ctx: RunContext[None], request: ModelRequest) -> None:
+        ctx.request_control(StopWithFinal("closed"))
+
+    model = ScriptedModel([say("never")])
+    run = await AgentHarness(model=model, middleware=[stop]).invoke(None, "go")
+    assert (run.text, model.calls, run.model_calls) == ("closed", 0, 0)
+
+
+async def test_a_hook_ends_the_run_with_a_final_answer_of_its_own() -> None:
+    @after_model
+    def stop(ctx: RunContext[None], response: ModelResponse) -> None:
         ctx.request_control(StopWithFinal("closed"))
 
     model = ScriptedModel([call("look", what="x")])

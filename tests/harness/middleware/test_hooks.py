@@ -29,6 +29,7 @@ from tinyagents.harness.middleware import (
     ToolCall,
     ToolDelta,
     ToolHandler,
+    wrap_tool,
 )
 from tinyagents.harness.model import MessageDelta, ModelRequest, ModelResponse
 from tinyagents.harness.stream import TextDelta, ToolProgress
@@ -578,3 +579,45 @@ async def test_a_hook_may_jump_back_to_the_model_or_to_the_end() -> None:
     run = await agent.invoke(None, "go")
     assert (run.status, run.tool_calls) == ("stopped", 0)
     assert not repair_messages(run.messages).changed
+
+
+async def test_an_error_of_a_hook_around_a_tool_is_not_taken_for_the_tools() -> None:
+    @wrap_tool
+    async def broken(ctx: RunContext[Any], call: ToolCall, call_next: ToolHandler) -> ToolResult:
+        await call_next(call)
+        raise RuntimeError("hook")
+
+    @tool
+    async def fine() -> str:
+        """Work."""
+        return "ok"
+
+    model = ScriptedModel([call("fine"), say("done")])
+    with pytest.raises(RuntimeError, match="hook") as caught:
+        await AgentHarness(model=model, tools=[fine], middleware=[broken]).invoke(None, "go")
+    run: AgentRun[Any, Any] = caught.value.run  # type: ignore[attr-defined]
+    assert run.status == "failed"
+    assert not repair_messages(run.messages).changed
+
+
+async def test_a_tools_error_passes_a_hook_around_it_and_stays_the_tools() -> None:
+    seen: list[str] = []
+
+    @wrap_tool
+    async def watch(ctx: RunContext[Any], call: ToolCall, call_next: ToolHandler) -> ToolResult:
+        try:
+            return await call_next(call)
+        except OSError as error:
+            seen.append(str(error))
+            raise
+
+    @tool
+    async def broken() -> str:
+        """Fail."""
+        raise OSError("disk")
+
+    model = ScriptedModel([call("broken"), say("done")])
+    run = await AgentHarness(model=model, tools=[broken], middleware=[watch]).invoke(None, "go")
+    assert seen == ["disk"]
+    assert run.status == "completed"
+    assert "OSError: disk" in run.messages[2].text

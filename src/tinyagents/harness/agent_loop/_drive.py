@@ -120,6 +120,7 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
             error_kind=error.kind if isinstance(error, TinyAgentsError) else type(error).__name__,
             reason=_reason(error, cancelled),
         )
+        ctx.ended = True
         snapshot.next_event = ctx.events.next_offset
 
 

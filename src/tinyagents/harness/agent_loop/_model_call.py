@@ -35,8 +35,11 @@ _CHARACTERS_PER_TOKEN = 4
 """A rough figure for what a provider did not count, as tokenizers average on English."""
 
 
-async def answer(run: LoopRun) -> None:
+async def answer(run: LoopRun) -> bool:
     """Ask the model for the next answer and put it into the transcript.
+
+    Returns:
+        Whether the model was asked; not when a hook wants the run to go elsewhere instead.
 
     Raises:
         ModelError: The call failed, its retries and fallbacks too.
@@ -48,6 +51,8 @@ async def answer(run: LoopRun) -> None:
         request.messages[:0] = await _dynamic_system(run, run.spec.system)
     if hooks.before_model:
         await run_hooks(hooks.before_model, "before_model", ctx, request)
+        if ctx.control is not None or ctx.cancellation.cancelled:
+            return False
         request.messages = repair_messages(request.messages).messages
     binding = choose_model(run, request)
     if run.output is not None:
@@ -72,6 +77,7 @@ async def answer(run: LoopRun) -> None:
     if hooks.after_model:
         await run_hooks(hooks.after_model, "after_model", ctx, response)
     _account(run, request, response, call_id)
+    return True
 
 
 def build_request(run: LoopRun) -> ModelRequest:

@@ -161,8 +161,7 @@ async def prepare(run: LoopRun) -> Phase:
 
 async def call_model(run: LoopRun) -> Phase:
     """Get the next answer of the model into the transcript."""
-    await answer(run)
-    return "decide"
+    return "decide" if await answer(run) else "call_model"
 
 
 async def decide(run: LoopRun) -> Phase:
@@ -382,6 +381,7 @@ async def finish(run: LoopRun) -> Phase:
             ctx.emit("run.paused", reason=snapshot.reason)
         case status:
             ctx.emit("run.completed", status=status, reason=snapshot.reason)
+    ctx.ended = True
     return "done"
 
 

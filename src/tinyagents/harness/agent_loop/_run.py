@@ -193,7 +193,12 @@ class LoopRun:
             reason=snapshot.reason,
             messages=messages,
             output=self.output_value,
-            events=EventLog(self.ctx.events, run_id=self.ctx.run_id, messages=messages),
+            events=EventLog(
+                self.ctx.events,
+                run_id=self.ctx.run_id,
+                messages=messages,
+                nested=self.ctx.parent is not None,
+            ),
             snapshot=snapshot,
             response=self.response,
         )

@@ -14,7 +14,7 @@ from ..errors import (
 )
 from ..message import AssistantMessage, ToolMessage, plain_tool_message
 from ..middleware import ToolCall, ToolDelta, around, run_hooks
-from ..text import dump_json
+from ..text import clean_json, dump_json
 from ..tool import (
     BoundCall,
     InterruptSignal,
@@ -150,7 +150,7 @@ def _unknown(run: LoopRun, slot: CallSlot) -> None:
     message = f"There is no tool `{call.name}`. The tools are: {names}."
     payload: dict[str, Any] = {"call_id": call.id, "requested_name": call.name}
     if run.policy.capture.tool_io:
-        payload["arguments"] = call.arguments
+        payload["arguments"] = clean_json(call.arguments)
     if policy.action == "rewrite" and policy.tool_name is not None:
         slot.tool = call.tool = run.tools.find(policy.tool_name)
     if slot.tool is not None:
@@ -218,7 +218,7 @@ def _invalid_event(
         "recovery": recovery,
     }
     if run.policy.capture.tool_io:
-        payload["arguments"] = arguments
+        payload["arguments"] = clean_json(arguments)
     run.ctx.events.emit("tool.invalid_args", run.ctx.origin, payload)
 
 
@@ -283,6 +283,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
         if hooks:
             chain = around("wrap_tool", hooks, run.ctx, partial(_call_tool, slot, context))
             slot.result = await chain(call)
+            slot.failure = None
         else:
             assert slot.bound is not None
             slot.result = await tool.execute(slot.bound, context, timeout=slot.deadline)
@@ -292,30 +293,46 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
         )
         slot.pending.state = "waiting"
     except ToolError as told:
+        slot.failure = None
         slot.result = ToolResult.error(str(told) or f"`{tool.name}` failed")
     except DeadlineExpired:
+        slot.failure = None
         seconds = slot.deadline or 0.0
         text = f"`{tool.name}` did not end within {seconds * 1000:.0f} ms and was stopped"
         slot.result = ToolResult.error(text)
         if policy.tool_timeouts == "fail":
             slot.error = ToolTimeoutError(text, tool=tool.name, call_id=call.id, seconds=seconds)
     except Exception as failure:  # noqa: BLE001 - one call never takes its siblings with it
-        slot.failure = failure
-        text = f"`{tool.name}` failed: {describe(failure)}"
-        slot.result = ToolResult.error(text)
-        if policy.tool_errors == "fail":
-            slot.error = ToolFailedError(text, tool=tool.name, call_id=call.id)
-            slot.error.__cause__ = failure
+        _take_failure(run, slot, tool, failure)
     slot.ended = run.ctx.clock.monotonic()
 
 
 async def _call_tool(slot: CallSlot, context: ToolContext[Any], call: ToolCall) -> ToolResult:
+    """Call the tool for the hooks around it, which may have changed the call."""
     tool, bound = slot.tool, slot.bound
     assert tool is not None
     assert bound is not None
-    if call is not slot.call or call.arguments is not slot.call.arguments:
-        bound = tool.validate(call.arguments)
-    return await tool.execute(bound, context, timeout=slot.deadline)
+    try:
+        if call is not slot.call or call.arguments is not slot.call.arguments:
+            bound = tool.validate(call.arguments)
+        return await tool.execute(bound, context, timeout=slot.deadline)
+    except Exception as failure:
+        slot.failure = failure
+        raise
+
+
+def _take_failure(run: LoopRun, slot: CallSlot, tool: Tool, failure: Exception) -> None:
+    """Make a result of an unexpected exception, and an error of the run where one is due."""
+    text = f"`{tool.name}` failed: {describe(failure)}"
+    slot.result = ToolResult.error(text)
+    if run.spec.middleware.wrap_tool and slot.failure is not failure:
+        # It came out of a hook: no policy for tools covers that.
+        slot.error = failure
+        return
+    slot.failure = failure
+    if run.policy.tool_errors == "fail":
+        slot.error = ToolFailedError(text, tool=tool.name, call_id=slot.call.id)
+        slot.error.__cause__ = failure
 
 
 def describe(error: BaseException) -> str:
@@ -331,8 +348,11 @@ def _progress(run: LoopRun, slot: CallSlot, message: str) -> None:
     hooks = run.spec.middleware.on_tool_delta
     if hooks:
         delta = ToolDelta(call.id, call.name, message)
-        for _, hook in hooks:
-            hook(run.ctx, delta)
+        try:
+            for _, hook in hooks:
+                hook(run.ctx, delta)
+        except Exception as failure:  # noqa: BLE001 - it is the run's, not the tool's
+            slot.error = slot.error or failure
         message = delta.content
     run.ctx.emit("tool.progress", call_id=call.id, tool_name=call.name, message=message)
     if run.feed is not None:
@@ -410,6 +430,6 @@ def _end_event(run: LoopRun, slot: CallSlot, result: ToolResult) -> None:
     if result.is_error:
         payload["error"] = text if run.policy.capture.tool_io else "the tool reported an error"
     if run.policy.capture.tool_io:
-        payload["input"] = slot.call.arguments
+        payload["input"] = clean_json(slot.call.arguments)
         payload["output"] = text
     ctx.events.emit("tool.completed", ctx.origin, payload)

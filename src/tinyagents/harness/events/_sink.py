@@ -204,28 +204,50 @@ class EventSink:
 
 
 class EventLog(Sequence["AgentEvent"]):
-    """The events of a finished run, built when they are first read."""
+    """The events of a run and of the runs inside it, built when they are first read.
 
-    __slots__ = ("_events", "_sink", "messages", "run_id")
+    A run inside another one shares that one's sink; its log leaves out what is not its own.
+    """
+
+    __slots__ = ("_events", "_nested", "_read_to", "_sink", "messages", "run_id")
 
     def __init__(
-        self, sink: EventSink, *, run_id: str = "", messages: "Sequence[Message]" = ()
+        self,
+        sink: EventSink,
+        *,
+        run_id: str = "",
+        messages: "Sequence[Message]" = (),
+        nested: bool = False,
     ) -> None:
         self.run_id: str = run_id
-        """The run that the log was made for; it holds the runs around and inside that one too."""
+        """The run that the log was made for."""
         self.messages: Sequence[Message] = messages
         """That run's transcript, which has what payload-free events leave out."""
         self._sink = sink
-        self._events: list[AgentEvent] | None = None
+        self._nested = nested
+        self._events: list[AgentEvent] = []
+        self._read_to = 0
 
     def first_and_last(self) -> tuple[EventStamp, EventStamp] | None:
         """Return the first and the last event of the run itself; ``None`` for none."""
         return self._sink.first_and_last(self.run_id)
 
     def _read(self) -> "list[AgentEvent]":
-        if self._events is None or len(self._events) != len(self._sink):
-            self._events = self._sink.events()
+        if self._read_to != len(self._sink):
+            events = self._sink.events()
+            self._read_to = len(events)
+            self._events = self._own(events) if self._nested else events
         return self._events
+
+    def _own(self, events: "list[AgentEvent]") -> "list[AgentEvent]":
+        family = {self.run_id}
+        own: list[AgentEvent] = []
+        for event in events:
+            if event.parent_run_id in family:
+                family.add(event.run_id)
+            if event.run_id in family:
+                own.append(event)
+        return own
 
     @overload
     def __getitem__(self, index: int) -> "AgentEvent": ...
@@ -238,7 +260,7 @@ class EventLog(Sequence["AgentEvent"]):
         return iter(self._read())
 
     def __len__(self) -> int:
-        return len(self._sink)
+        return len(self._read()) if self._nested else len(self._sink)
 
     def __repr__(self) -> str:
         return f"EventLog({[event.kind for event in self._read()]})"

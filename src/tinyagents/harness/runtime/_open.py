@@ -199,6 +199,8 @@ def _new_context(
         tags=config.tags,
     )
     if parent is not None:
+        if token is not None and token is not parent.cancellation:
+            token = parent.cancellation.child(token)
         events, clock, ids, sleep = parent.events, parent.clock, parent.ids, parent.sleep
         token = token or parent.cancellation
         data = parent.data if data is None else data
@@ -221,6 +223,7 @@ def _new_context(
         parent=parent,
         usage=snapshot.usage,
         cost=snapshot.cost,
+        answers=snapshot.answers,
     )
 
 
