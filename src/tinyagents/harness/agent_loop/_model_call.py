@@ -142,6 +142,7 @@ async def _call_as_changed(
 ) -> ModelResponse:
     if request.model is not None and request.model != binding.resolved.name:
         binding = choose_model(run, request)
+        _charge(run, binding)
     return await call_with_retries(run, binding, request, call_id)
 
 
@@ -190,12 +191,20 @@ async def call_with_retries(
                     to_model=following.resolved.name,
                 )
                 binding, attempt = following, 1
+                _charge(run, binding)
             attempts += 1
             continue
         response.resolved_model = binding.resolved
         response.attempts = attempts
         response.timing.waited = waited
         return response
+
+
+def _charge(run: LoopRun, binding: ModelBinding) -> None:
+    """Put what the call costs from now on down to another model."""
+    if run.model_call is not None:
+        call_id, _, started_ms, began = run.model_call
+        run.model_call = (call_id, binding.resolved.name, started_ms, began)
 
 
 def _next_fallback(
@@ -442,6 +451,12 @@ def end_open_call(run: LoopRun, error: BaseException | None) -> None:
     run.model_call = None
     if usage is not None:
         _record_usage(run, call_id, model, usage)
+    elif error is None:
+        # The provider was asked and may bill it: what it spent is not known, and no reported zero.
+        context: RunContext[Any] | None = run.ctx
+        while context is not None:
+            context.usage.add(Usage(source="estimated"))
+            context = context.parent
     payload: dict[str, Any] = {
         "call_id": call_id,
         "model": model,

@@ -261,8 +261,9 @@ async def call_tools(run: LoopRun) -> Phase:
     if over:
         hold_back(run, remaining, "the run's limit of tool calls is reached")
     await run_calls(run)
-    if any(pending.result is None for pending in snapshot.pending):
-        snapshot.interrupts = waiting = waiting_requests(snapshot.pending)
+    waiting = waiting_requests(snapshot.pending)
+    if waiting:
+        snapshot.interrupts = waiting
         snapshot.status = "interrupted"
         snapshot.reason = f"{len(waiting)} tool call(s) wait for an answer"
         return "finish"

@@ -1,9 +1,10 @@
 """The state of a run as plain data: what is stored when a run waits, and read when it goes on."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from functools import cache
+from typing import ClassVar, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, JsonValue, TypeAdapter
 
 from ..context import RunConfig
 from ..cost import CostTotals
@@ -73,13 +74,14 @@ class PendingCall:
     """Answers that the call was given, by interrupt id."""
 
 
-class RunSnapshot(BaseModel):
-    """Everything that a run needs to go on, as data: ``model_dump_json`` and back.
+@dataclass(slots=True, kw_only=True)
+class RunSnapshot:
+    """Everything that a run needs to go on, as data: :meth:`model_dump_json` and back.
 
     The application's state and dependencies are not part of it; they are passed in again.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", defer_build=True)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     version: int = SNAPSHOT_VERSION
     config: RunConfig
@@ -91,16 +93,16 @@ class RunSnapshot(BaseModel):
     """The transcript, without results that ``pending`` still holds."""
     input_length: int = 0
     """How many of the messages were given to the run; the rest is its own."""
-    pending: list[PendingCall] = Field(default_factory=list[PendingCall])
-    interrupts: list[InterruptRequest] = Field(default_factory=list[InterruptRequest])
+    pending: list[PendingCall] = field(default_factory=list[PendingCall])
+    interrupts: list[InterruptRequest] = field(default_factory=list[InterruptRequest])
     """What must be answered before the run can go on."""
-    answers: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    answers: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """Answers to interrupts of hooks."""
     resume_phase: Phase | None = None
     """Where a run that a hook interrupted goes on."""
-    counters: Counters = Field(default_factory=Counters)
-    repeats: Repeats = Field(default_factory=Repeats)
-    usage: UsageTotals = Field(default_factory=UsageTotals)
+    counters: Counters = field(default_factory=Counters)
+    repeats: Repeats = field(default_factory=Repeats)
+    usage: UsageTotals = field(default_factory=UsageTotals)
     cost: CostTotals = CostTotals.ZERO
     resolved_model: ResolvedModel | None = None
     """The model that answered last."""
@@ -119,6 +121,22 @@ class RunSnapshot(BaseModel):
     next_event: int = 0
     """The offset of the next event, so that a resumed run goes on counting."""
 
-    if not TYPE_CHECKING:
-        # The loop sets fields all the time and pydantic's own way costs five times as much.
-        __setattr__ = object.__setattr__
+    def model_dump_json(self) -> str:
+        """Encode the snapshot as JSON."""
+        return _adapter().dump_json(self).decode()
+
+    @classmethod
+    def model_validate_json(cls, data: str | bytes) -> "RunSnapshot":
+        """Decode what :meth:`model_dump_json` wrote.
+
+        Raises:
+            pydantic.ValidationError: It is no snapshot; the error says where.
+        """
+        return _adapter().validate_json(data)
+
+
+@cache
+def _adapter() -> TypeAdapter[RunSnapshot]:
+    # A dataclass and not a model, because the loop reads and sets its fields all the time; built at
+    # first use, because an import should not wait for it.
+    return TypeAdapter(RunSnapshot)

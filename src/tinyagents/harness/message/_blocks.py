@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
@@ -19,10 +18,12 @@ from pydantic_core import CoreSchema, core_schema
 from ..text import JsonObject, clean_json, clean_text
 
 
-def _clean_str(value: Any) -> Any:
-    if value.__class__ is str and value.isascii() and "\0" not in value:
-        return value
-    return clean_text(value) if isinstance(value, str) else value
+def _clean_str(value: Any) -> str:
+    if value.__class__ is str:
+        return value if value.isascii() and "\0" not in value else clean_text(value)
+    if isinstance(value, str):
+        return clean_text(str.__str__(value))
+    raise ValueError(f"a string is needed, got `{type(value).__name__}`")
 
 
 def _clean_value(value: object) -> JsonValue:
@@ -81,7 +82,7 @@ def unset(value: object) -> bool:
     return value is None
 
 
-Text: TypeAlias = Annotated[str, BeforeValidator(_clean_str)]
+Text: TypeAlias = Annotated[str, _CleanedBy(_clean_str, {"type": "string"})]
 """A string that is valid UTF-8 and free of NUL."""
 
 OptionalText: TypeAlias = Annotated[Text | None, Field(exclude_if=unset)]

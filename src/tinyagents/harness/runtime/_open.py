@@ -47,7 +47,15 @@ def open_run(
     *,
     announce: bool = True,
 ) -> LoopRun:
-    """Make the live run around a snapshot, which is the run's own from now on."""
+    """Make the live run around a snapshot, which is the run's own from now on.
+
+    Raises:
+        TypeError: There is no option of that name.
+    """
+    if unknown := options.keys() - RunOptions.__optional_keys__:
+        names = ", ".join(f"`{name}`" for name in sorted(unknown))
+        known = ", ".join(sorted(RunOptions.__optional_keys__))
+        raise TypeError(f"a run has no option {names}; there are {known}")
     parent = options.get("context")
     model, tools = options.get("model"), options.get("tools")
     if model is not None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from ..agent_loop import SNAPSHOT_VERSION, Counters, PendingCall, Repeats, RunSnapshot
+from ..agent_loop import SNAPSHOT_VERSION, PendingCall, RunSnapshot
 from ..errors import ResumeError
 from ..message import Message
 
@@ -16,28 +16,15 @@ def copied(snapshot: RunSnapshot) -> RunSnapshot:
             f"the snapshot has version {snapshot.version}; this tinyagents reads "
             f"version {SNAPSHOT_VERSION}"
         )
-    counters, repeats = snapshot.counters, snapshot.repeats
-    totals = snapshot.usage
-    return snapshot.model_copy(
-        update={
-            "messages": list(snapshot.messages),
-            "pending": [
-                PendingCall(
-                    call.call_id, call.state, call.result, call.interrupt, dict(call.answers)
-                )
-                for call in snapshot.pending
-            ],
-            "interrupts": list(snapshot.interrupts),
-            "answers": dict(snapshot.answers),
-            "counters": Counters(counters.model_calls, counters.tool_calls, counters.steps),
-            "repeats": Repeats(
-                repeats.truncated_empty,
-                repeats.truncated_calls,
-                repeats.structured,
-                repeats.max_tokens,
-            ),
-            "usage": replace(totals),
-        }
+    return replace(
+        snapshot,
+        messages=list(snapshot.messages),
+        pending=[replace(call, answers=dict(call.answers)) for call in snapshot.pending],
+        interrupts=list(snapshot.interrupts),
+        answers=dict(snapshot.answers),
+        counters=replace(snapshot.counters),
+        repeats=replace(snapshot.repeats),
+        usage=replace(snapshot.usage),
     )
 
 
