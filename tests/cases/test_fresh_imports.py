@@ -61,3 +61,35 @@ def test_an_agent_loads_no_client_no_validator_and_no_telemetry(source: str) -> 
     found = packages(loaded_by(source))
     assert found & HEAVY == set()
     assert found <= PYDANTIC_AND_ANYIO
+
+
+WATCHED = """
+import sys
+seen = []
+LOUD = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "subprocess.Popen", "os.exec",
+        "os.posix_spawn", "os.system", "os.remove", "os.rename", "os.mkdir", "webbrowser.open")
+def watch(event, arguments):
+    writes = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
+    if (event in LOUD or writes) and not str(arguments[0]).endswith(".pyc"):
+        seen.append((event, str(arguments[0])))
+sys.dont_write_bytecode = True
+sys.addaudithook(watch)
+"""
+
+
+def test_nothing_leaves_the_process_but_the_calls_that_were_configured() -> None:
+    # C70: no telemetry, no version check, no download, no file.
+    source = WATCHED + (
+        "from tinyagents import AgentHarness, RunPolicy, tool\n"
+        "from tinyagents.harness.providers import OpenAIChatModel, resolve_model\n"
+        "from tinyagents.testkit import ScriptedModel, call, say\n"
+        "@tool\n"
+        "def add(a: int, b: int) -> int: return a + b\n"
+        "resolve_model('groq:llama', api_key='k')\n"
+        "model = ScriptedModel([call('add', a=1, b=2), say('3')])\n"
+        "agent = AgentHarness(model=model, tools=[add], policy=RunPolicy.resilient())\n"
+        "run = agent.invoke_sync(None, 'hi')\n"
+        "assert run.text == '3' and run.events and run.snapshot.model_dump_json()\n"
+        "assert seen == [], seen"
+    )
+    loaded_by(source)

@@ -99,6 +99,8 @@ CASES: dict[str, list[str]] = {
         "test_a_cancelled_stream_keeps_its_text_and_the_usage_that_is_known",
         "cases/test_usage.py::"
         "test_a_call_that_is_cancelled_before_its_first_piece_is_not_a_plain_zero",
+        "harness/agent_loop/test_accounts.py::"
+        "test_a_call_that_was_cancelled_before_it_said_anything_is_no_reported_zero",
         f"{MERGE}::test_a_partial_message_keeps_text_and_usage_and_leaves_out_its_calls",
     ],
     "C34": [
@@ -144,6 +146,8 @@ CASES: dict[str, list[str]] = {
         "cases/test_fresh_imports.py::test_importing_the_package_loads_nothing_but_itself",
         "cases/test_fresh_imports.py::"
         "test_an_agent_loads_no_client_no_validator_and_no_telemetry",
+        "cases/test_fresh_imports.py::"
+        "test_nothing_leaves_the_process_but_the_calls_that_were_configured",
         "typing/api.py::plain",
         "typing/api.py::streamed",
         "typing/tools.py::use",

@@ -74,6 +74,14 @@ class Feed:
         self._offset = offset
         return behind
 
+    def text(self, call_id: str, text: str) -> bool:
+        """Show a piece of text: :meth:`delta` for the most frequent kind of piece."""
+        if not self._messages:
+            return False
+        offset = self._offset
+        self._offset = offset + 1
+        return self._put(TextDelta(self._origin, offset, text, call_id))
+
     async def room(self) -> None:
         """Wait until whoever reads has caught up."""
         await self._outlet.room()

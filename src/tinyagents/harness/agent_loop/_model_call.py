@@ -267,8 +267,12 @@ async def _ask_streaming(
     try:
         async for item in stream:
             kind = item.__class__
-            if kind is MessageDelta and item.text and not item.reasoning and not item.refusal:
-                merger.add_piece("text", item.text)
+            # Nearly every piece is text alone; it takes the short way.
+            text = ""
+            if kind is MessageDelta and not item.reasoning and not item.refusal:
+                text = item.text
+            if text:
+                merger.add_piece("text", text)
             else:
                 merger.add(item)
                 if kind is not MessageDelta and kind is not ModelToolCallDelta:
@@ -277,7 +281,10 @@ async def _ask_streaming(
                 first = ctx.clock.monotonic() - began
             if observed:
                 await _show_observers(run, call_id, item)
-            if feed is not None and feed.delta(call_id, item):
+                text = ""  # a hook may have changed the piece
+            if feed is not None and (
+                feed.text(call_id, text) if text else feed.delta(call_id, item)
+            ):
                 await feed.room()
     finally:
         if (close := getattr(stream, "aclose", None)) is not None:
