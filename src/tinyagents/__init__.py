@@ -136,13 +136,18 @@ __all__ = (
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
+    value: object
+    if name in _HOME_OF:
+        value = getattr(import_module(f".harness.{_HOME_OF[name]}", __name__), name)
+    elif name in ("harness", "testkit"):
+        value = import_module(f".{name}", __name__)
+    elif name == "__version__":
+        value = import_module("importlib.metadata").version("tinyagents")
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f".harness.{home}", __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted((*__all__, "__version__", "harness", "testkit"))

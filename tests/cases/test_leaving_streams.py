@@ -29,12 +29,13 @@ async def test_a_hundred_runs_that_are_left_give_all_connections_back(
     caplog.set_level(logging.WARNING)
     recorder = EventRecorder()
     limits = httpx.Limits(max_connections=4, max_keepalive_connections=4)
-    timeout = httpx.Timeout(20, pool=10)
+    timeout = httpx.Timeout(20, pool=5)
     async with serve(script) as server, httpx.AsyncClient(limits=limits, timeout=timeout) as client:
         agent = AgentHarness(model=model_at(server, http_client=client), listeners=[recorder])
         for number in range(100):
             stream = agent.stream(None, f"go {number}")
-            await _left(stream, way)
+            with anyio.fail_after(10):
+                await _left(stream, way)
             if way in ("leave", "close elsewhere"):
                 # What there was up to the break is there to be saved.
                 run = stream.partial

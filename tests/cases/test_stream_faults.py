@@ -42,11 +42,14 @@ def odd_bytes() -> bytes:
     """A comment, CRLF line ends, an event of two data lines, and text beyond ASCII."""
     head, tail = orjson.dumps(text("two lines")).split(b',"choices"')
     two_lines = b"data: " + head + b'\ndata: ,"choices"' + tail + b"\n\n"
+    # Both at once: a line end that is cut in two is one line end all the same.
+    both = two_lines.replace(b"\n", b"\r\n").replace(b"two lines", b" of both")
     return b"".join(
         (
             b": ping\n\n",
             b"data: " + orjson.dumps(text("crlf ")) + b"\r\n\r\n",
             two_lines,
+            both,
             b"data: " + orjson.dumps(text(" na\u00efve \U0001f642")) + b"\n\n",
             b"data: " + orjson.dumps(END) + b"\n\ndata: [DONE]\n\n",
         )
@@ -67,7 +70,7 @@ async def test_a_stream_split_at_any_byte_gives_the_same_events() -> None:
         for pieces in ways:
             stream = agent.stream(None, "go", config=RunConfig(run_id="r"), modes={"events"})
             seen = [chunk.event.model_dump_json() async for chunk in stream]  # type: ignore[union-attr]
-            assert (await stream.result()).text == "crlf two lines na\u00efve \U0001f642"
+            assert (await stream.result()).text == "crlf two lines of both na\u00efve \U0001f642"
             expected = expected or seen
             assert seen == expected, pieces
         assert len(server.requests) == len(ways)
@@ -133,7 +136,7 @@ async def test_a_stream_that_falls_silent_ends_the_run_once_and_lets_the_connect
         policy = RunPolicy(retry=dataclasses.replace(RunPolicy().retry, max_attempts=1))
         agent = AgentHarness(model=model, policy=policy)
         began = time.monotonic()
-        with pytest.raises(ProviderTimeoutError, match="silent") as caught:
+        with anyio.fail_after(10), pytest.raises(ProviderTimeoutError, match="silent") as caught:
             await agent.stream(None, "go").result()
         took = time.monotonic() - began
         await eventually(lambda: server.gone == [1])

@@ -92,7 +92,7 @@ async def test_a_cancelled_stream_keeps_its_text_and_the_usage_that_is_known(
 
 
 async def test_a_call_that_is_cancelled_before_its_first_piece_is_not_a_plain_zero() -> None:
-    # C32: nothing is known of it, so nothing is recorded.
+    # C32: nothing is known of it, so nothing is recorded, and its zeros are no report.
     token = CancellationToken()
     async with agent_on(Reply.events(done=False, then="hang")) as (agent, server):
         async with anyio.create_task_group() as tasks:
@@ -105,7 +105,10 @@ async def test_a_call_that_is_cancelled_before_its_first_piece_is_not_a_plain_ze
             with pytest.raises(RunCancelledError) as caught:
                 await agent.stream(None, "go", cancellation=token).result()
         await eventually(lambda: server.gone == [1])
-    assert "usage.recorded" not in kinds(caught.value.run)
+    run = caught.value.run
+    assert "usage.recorded" not in kinds(run)
+    assert run is not None
+    assert run.usage.source == "estimated"
 
 
 async def test_a_finished_stream_reports_what_the_provider_counted() -> None:

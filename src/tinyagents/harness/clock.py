@@ -4,10 +4,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-__all__ = ("Clock", "Sleep", "SystemClock")
+__all__ = ("Clock", "Sleep", "SystemClock", "milliseconds")
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 """Waits for a number of seconds; ``anyio.sleep`` unless a test injects its own."""
+
+
+def milliseconds(seconds: float) -> float:
+    """Return a duration in milliseconds, to the microsecond."""
+    return int(seconds * 1_000_000) / 1000
 
 
 class Clock(Protocol):

@@ -42,8 +42,8 @@ class RunConfig(BaseModel):
     """The run itself when it is empty."""
     thread_id: ThreadId | None = None
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, JsonValue] = {}
-    configurable: Mapping[str, JsonValue] = {}
+    metadata: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    configurable: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     """Values that the application's own tools and hooks read."""
     limits: RunLimits | None = None
     """Lowers the harness's limits for this run; it never raises one."""
@@ -96,19 +96,19 @@ class RunContext(Generic[DataT]):
     """
 
     __slots__ = (
-        "answers",
         "_post",
+        "answers",
         "cancellation",
         "clock",
         "config",
         "control",
         "cost",
         "data",
+        "ended",
         "events",
         "ids",
         "limits",
         "origin",
-        "ended",
         "parent",
         "sleep",
         "state",

@@ -1,8 +1,9 @@
 """What a run does when something goes wrong. The defaults stop rather than guess."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
+from .errors import ConfigurationError
 from .limits import RunLimits
 from .retry import FallbackPolicy, RetryPolicy
 
@@ -26,6 +27,16 @@ InvalidArgsPolicy: TypeAlias = Literal[
 
 ToolErrorPolicy: TypeAlias = Literal["fail", "return_to_model"]
 """A tool that raises: raise, or tell the model the exception's type and message."""
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "on_limit": get_args(LimitBehavior),
+    "on_wall_clock": ("error", "stop_with_partial"),
+    "invalid_args": get_args(InvalidArgsPolicy),
+    "tool_errors": get_args(ToolErrorPolicy),
+    "tool_timeouts": get_args(ToolErrorPolicy),
+    "truncated_calls": ("fail", "tell_model"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +131,15 @@ class RunPolicy:
     structured_retries: int = 2
     """How often an answer that does not fit the asked-for type is asked for again."""
     capture: PayloadCapture = PayloadCapture()
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            chosen = getattr(self, name)
+            if chosen not in allowed:
+                raise ConfigurationError(
+                    f"`RunPolicy.{name}` is {chosen!r}; it may be "
+                    f"{', '.join(repr(value) for value in allowed)}"
+                )
 
     @classmethod
     def strict(cls) -> "RunPolicy":

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .errors import ModelError, TinyAgentsError
+from .errors import ConfigurationError, ModelError, TinyAgentsError
 
 __all__ = ("FallbackPolicy", "RetryPolicy", "is_retryable")
 
@@ -73,6 +73,14 @@ class FallbackPolicy:
     """Models to ask instead when one has failed for good, by their registered names."""
 
     models: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        given: object = self.models
+        if isinstance(given, str):
+            raise ConfigurationError(
+                f"`models` is a sequence of names: write models=({self.models!r},)"
+            )
+        object.__setattr__(self, "models", tuple(self.models))
 
     def next_after(self, current: str) -> str | None:
         """Return the entry after the first ``current``; ``None`` where it is last or not listed."""

@@ -38,6 +38,14 @@ def test_what_is_no_object_stays_invalid_with_its_text(raw: str) -> None:
     assert invalid.raw == raw
 
 
+def test_what_is_nested_too_deep_to_be_read_stays_invalid() -> None:
+    raw = '{"a":' * 100_000
+    arguments, invalid = repair_arguments(raw)
+    assert arguments == {}
+    assert invalid is not None
+    assert invalid.raw == raw
+
+
 def test_valid_arguments_that_hold_a_marker_are_not_touched() -> None:
     raw = '{"text": "write <|im_end|> and </tool_call> here"}'
     assert repair_arguments(raw)[0] == {"text": "write <|im_end|> and </tool_call> here"}
@@ -46,6 +54,11 @@ def test_valid_arguments_that_hold_a_marker_are_not_touched() -> None:
 def test_a_marker_inside_a_text_survives_the_removal_of_one_outside() -> None:
     raw = '{"text": "keep <|im_end|> \\" this"}<|im_end|>'
     assert repair_arguments(raw)[0] == {"text": 'keep <|im_end|> " this'}
+
+
+def test_a_marker_that_a_model_repeats_for_ever_is_removed_each_time() -> None:
+    raw = '{"text": "keep <|im_end|>"}' + "<|im_end|>" * 20_000
+    assert repair_arguments(raw) == ({"text": "keep <|im_end|>"}, None)
 
 
 @given(

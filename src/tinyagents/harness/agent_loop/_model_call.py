@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from ..clock import milliseconds
 from ..concurrency import DeadlineExpired, within
 from ..context import RunContext
 from ..cost import CostTotals, estimate_cost
@@ -347,7 +348,7 @@ def _account(run: LoopRun, request: ModelRequest, response: ModelResponse, call_
         "model": resolved.name if resolved is not None else "",
         "provider": resolved.provider if resolved is not None else "",
         "started_at_ms": started_ms,
-        "duration_ms": round(seconds * 1000, 3),
+        "duration_ms": milliseconds(seconds),
         "finish_reason": response.finish_reason,
         "response_id": response.response_id,
         "attempts": response.attempts,
@@ -468,7 +469,7 @@ def end_open_call(run: LoopRun, error: BaseException | None) -> None:
         "call_id": call_id,
         "model": model,
         "started_at_ms": started_ms,
-        "duration_ms": round((run.ctx.clock.monotonic() - started) * 1000, 3),
+        "duration_ms": milliseconds(run.ctx.clock.monotonic() - started),
     }
     if error is None:
         run.ctx.events.emit("model.cancelled", run.ctx.origin, payload)

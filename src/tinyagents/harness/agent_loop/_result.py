@@ -17,7 +17,7 @@ StateT = TypeVar("StateT")
 OutputT = TypeVar("OutputT")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AgentRun(Generic[StateT, OutputT]):
     """A run that has ended, or as far as it got; every error of a run carries one as ``run``."""
 
@@ -39,6 +39,14 @@ class AgentRun(Generic[StateT, OutputT]):
     """The state of the run as data, to resume it from or to look at."""
     response: ModelResponse | None = field(default=None, repr=False)
     """The last response of a model."""
+
+    def __repr__(self) -> str:
+        text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
+        return (
+            f"AgentRun({self.run_id!r}, {self.status}, text={text!r}, "
+            f"messages={len(self.messages)}, model_calls={self.model_calls}, "
+            f"tool_calls={self.tool_calls}, tokens={self.usage.total_tokens})"
+        )
 
     @property
     def run_id(self) -> str:

@@ -62,6 +62,7 @@ class CallSlot:
     """What the tool raised unexpectedly."""
     error: Exception | None = None
     """What the run raises because of the call."""
+    timed_out = False
     begun = False
     """Whether ``tool.started`` was emitted and no event has ended it yet."""
     started = 0.0

@@ -1,10 +1,12 @@
 """The tool calls of one turn: admitted in order, run together, and folded back in order."""
 
+import logging
 from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
 
+from ..clock import milliseconds
 from ..concurrency import DeadlineExpired, run_together
 from ..errors import (
     ToolArgumentsError,
@@ -27,6 +29,8 @@ from ..tool import (
 from ._run import CallSlot, LoopRun, unfinished_result
 from ._snapshot import InterruptRequest, PendingCall
 
+_log = logging.getLogger("tinyagents.agent_loop")
+
 
 def open_turn(run: LoopRun) -> None:
     """Take up the calls of the last answer that have no result yet."""
@@ -46,13 +50,13 @@ async def run_calls(run: LoopRun) -> None:
     Raises:
         TinyAgentsError: What the policy raises for; the other calls' results are kept all the same.
     """
-    run.slots = [
-        CallSlot(pending, block)
-        for pending, block in zip(run.snapshot.pending, run.calls, strict=True)
-        if pending.result is None and not _still_waits(pending)
-    ]
+    slots = run.slots = []
     ready: list[CallSlot] = []
-    for slot in run.slots:
+    for pending, block in zip(run.snapshot.pending, run.calls, strict=True):
+        if pending.result is not None or _still_waits(pending):
+            continue
+        slot = CallSlot(pending, block)
+        slots.append(slot)
         await _admit(run, slot)
         if slot.result is None:
             ready.append(slot)
@@ -141,7 +145,8 @@ async def _admit(run: LoopRun, slot: CallSlot) -> None:
         )
         return
     _bind(run, slot, slot.tool)
-    slot.deadline = run.policy.tool_timeout_settings.resolve(slot.tool.timeout)
+    settings, timeout = run.policy.tool_timeout_settings, slot.tool.policy.runtime.timeout
+    slot.deadline = settings.inherited if timeout == "inherit" else settings.resolve(timeout)
 
 
 def _unknown(run: LoopRun, slot: CallSlot) -> None:
@@ -298,7 +303,11 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
     except DeadlineExpired:
         slot.failure = None
         seconds = slot.deadline or 0.0
-        text = f"`{tool.name}` did not end within {seconds * 1000:.0f} ms and was stopped"
+        slot.timed_out = True
+        text = (
+            f"`{tool.name}` did not end within {seconds * 1000:.0f} ms and was given up; "
+            "it may have had effects"
+        )
         slot.result = ToolResult.error(text)
         if policy.tool_timeouts == "fail":
             slot.error = ToolTimeoutError(text, tool=tool.name, call_id=call.id, seconds=seconds)
@@ -323,6 +332,7 @@ async def _call_tool(slot: CallSlot, context: ToolContext[Any], call: ToolCall) 
 
 def _take_failure(run: LoopRun, slot: CallSlot, tool: Tool, failure: Exception) -> None:
     """Make a result of an unexpected exception, and an error of the run where one is due."""
+    _log.warning("the tool `%s` failed", tool.name, exc_info=failure)
     text = f"`{tool.name}` failed: {describe(failure)}"
     slot.result = ToolResult.error(text)
     if run.spec.middleware.wrap_tool and slot.failure is not failure:
@@ -400,18 +410,19 @@ def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
         name=name,
         content=result.content,
         is_error=result.is_error,
+        outcome="interrupted" if slot.timed_out else "done",
         trusted_verbatim=result.trusted_verbatim,
         artifact=result.value,
     )
 
 
 def _span(run: LoopRun, slot: CallSlot) -> dict[str, Any]:
-    elapsed = ((slot.ended or run.ctx.clock.monotonic()) - slot.started) * 1000
+    elapsed = (slot.ended or run.ctx.clock.monotonic()) - slot.started
     return {
         "call_id": slot.call.id,
         "tool_name": slot.call.name,
         "started_at_ms": slot.started_ms,
-        "duration_ms": round(elapsed, 3),
+        "duration_ms": milliseconds(elapsed),
     }
 
 

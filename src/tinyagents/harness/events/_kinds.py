@@ -5,6 +5,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, JsonValue
 
 from ..cost import CostTotals
+from ..limits import LimitKind
+from ..text import parse_json
 from ..usage import Usage
 
 
@@ -426,7 +428,7 @@ class LimitReached(AgentEvent, frozen=True):
     """A limit of the run is used up."""
 
     kind: Literal["limit.reached"] = "limit.reached"
-    limit_kind: Literal["model_calls", "tool_calls", "wall_clock"]
+    limit_kind: LimitKind
     maximum: float
 
 
@@ -530,8 +532,6 @@ def load_event(data: str | bytes | dict[str, Any]) -> AgentEvent:
         LookupError: Its kind is not known.
         pydantic.ValidationError: It does not fit its kind.
     """
-    from ..text import parse_json
-
     record = parse_json(data) if isinstance(data, str | bytes) else data
     kind = record.get("kind") if isinstance(record, dict) else None
     return event_class(str(kind)).model_validate(record)

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field, JsonValue, TypeAdapter
@@ -198,15 +199,11 @@ Message: TypeAlias = Annotated[
 ]
 """Any message, told apart by ``role``."""
 
-_adapter: "TypeAdapter[list[Message]] | None" = None
 
-
+@cache
 def _messages_adapter() -> "TypeAdapter[list[Message]]":
     # Built at first use: it costs a few milliseconds that an import should not.
-    global _adapter
-    if _adapter is None:
-        _adapter = TypeAdapter(list[Message])
-    return _adapter
+    return TypeAdapter(list[Message])
 
 
 def dump_messages(messages: Iterable[Message]) -> str:

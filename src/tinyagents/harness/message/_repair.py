@@ -123,7 +123,7 @@ def _pair(messages: Sequence[Message]) -> _Pairing:
     for position, message in enumerate(messages):
         if message.role == "assistant":
             pairing.last_assistant = position
-            calls = _calls_to_answer(message)
+            calls = message.open_calls
             if calls:
                 turn = _Turn(calls, [None] * len(calls))
                 pairing.turns[position] = turn
@@ -147,17 +147,6 @@ def _places(count: int, without: Sequence[int]) -> dict[int, int]:
     gone = set(without)
     kept = [position for position in range(count) if position not in gone]
     return {position: place for place, position in enumerate(kept)}
-
-
-def _calls_to_answer(message: AssistantMessage) -> list[ToolCallBlock]:
-    calls: list[ToolCallBlock] = []
-    answered: set[str] = set()
-    for block in message.content:
-        if block.type == "tool_call":
-            calls.append(block)
-        elif block.type == "tool_result":
-            answered.add(block.tool_call_id)
-    return [call for call in calls if call.id not in answered] if answered else calls
 
 
 def _lost_result(message: AssistantMessage, call: ToolCallBlock) -> ToolMessage:

@@ -58,16 +58,16 @@ class Middleware(Generic[DataT]):
         return type(self).__name__
 
     async def before_agent(self, ctx: RunContext[DataT]) -> None:
-        """Called once, before the first model call."""
+        """Called once, before the first model call; not again when the run is resumed."""
 
     async def after_agent(self, ctx: RunContext[DataT], run: "AgentRun[Any, Any]") -> None:
-        """Called once, when the run ends without an error."""
+        """Called when the run ends without an error, and when it stops to wait for answers."""
 
     async def before_model(self, ctx: RunContext[DataT], request: ModelRequest) -> None:
         """Called before each model call; a change of the request is sent and is not kept."""
 
     async def on_model_delta(self, ctx: RunContext[DataT], delta: ModelDelta) -> None:
-        """Called for each piece of a streamed answer; a change is shown, but the answer keeps."""
+        """Called for each piece of a streamed answer; a change is shown, the answer stays as it is."""
 
     async def after_model(self, ctx: RunContext[DataT], response: ModelResponse) -> None:
         """Called with each answer before the run uses it."""

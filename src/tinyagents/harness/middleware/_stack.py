@@ -1,11 +1,14 @@
 """The hooks of several middlewares, sorted out once so that a run only walks short tuples."""
 
+import difflib
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
 from ..context import RunContext
+from ..errors import ConfigurationError
 from ..tool import InterruptSignal
 from ._base import Middleware
 
@@ -51,7 +54,11 @@ class MiddlewareStack:
     wrap_tool: tuple[Hook, ...]
 
     def __init__(self, items: Sequence[Middleware[Any]] = ()) -> None:
+        if isinstance(items, Middleware):
+            raise ConfigurationError("`middleware` takes a list of middlewares")
         self.items: tuple[Middleware[Any], ...] = tuple(items)
+        for item in self.items:
+            _check(item)
         for hook in HOOKS:
             found = [
                 (item.name, getattr(item, hook))
@@ -61,6 +68,31 @@ class MiddlewareStack:
             if hook.startswith("after_"):
                 found.reverse()
             setattr(self, hook, tuple(found))
+
+
+def _check(item: object) -> None:
+    """Refuse what would fail, or do nothing, only when a run comes to it."""
+    cls = type(item)
+    if isinstance(item, type) and issubclass(item, Middleware):
+        raise ConfigurationError(f"`{item.__name__}` is a class: pass `{item.__name__}()`")
+    if not isinstance(item, Middleware):
+        raise ConfigurationError(
+            f"{item!r} is no middleware: derive its class from `Middleware`, or decorate the "
+            "function, as with `@before_model`"
+        )
+    for hook in HOOKS:
+        own = getattr(cls, hook)
+        plain = hook == "on_tool_delta"
+        if own is not getattr(Middleware, hook) and inspect.iscoroutinefunction(own) is plain:
+            how = "must not be async" if plain else "must be `async def`"
+            raise ConfigurationError(f"`{cls.__name__}.{hook}` {how}")
+    for name in dir(cls):
+        near = difflib.get_close_matches(name, HOOKS, n=1, cutoff=0.85)
+        if near and near[0] != name and not hasattr(Middleware, name):
+            raise ConfigurationError(
+                f"`{cls.__name__}.{name}` is no hook and would never be called: "
+                f"did you mean `{near[0]}`?"
+            )
 
 
 async def run_hooks(

@@ -86,6 +86,9 @@ class ModelRegistry:
         """The registered names, sorted."""
         return sorted(self._models)
 
+    def __getitem__(self, name: str) -> ChatModel:
+        return self.get(name)
+
     def __contains__(self, name: object) -> bool:
         return name in self._models
 

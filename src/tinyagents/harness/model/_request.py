@@ -42,9 +42,9 @@ class ModelSettings(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """Seconds for one call, from sending it to the end of the answer."""
     user: str | None = None
     """The end user, for the provider's abuse detection."""
-    extra_headers: Mapping[str, str] = Field(default={}, repr=False)
+    extra_headers: Mapping[str, str] = Field(default_factory=dict[str, str], repr=False)
     """Sent with the request; not shown in the repr, since keys travel in headers."""
-    provider_options: Mapping[str, Any] = {}
+    provider_options: Mapping[str, Any] = Field(default_factory=dict[str, Any])
     """Fields of the provider's own request format, sent as they are.
 
     Fields that the harness sets itself (model, messages, tools, …) are refused.

@@ -1,8 +1,8 @@
 """From what a provider sends when it fails to the error that a caller can act on.
 
-Pure functions: no I/O, and no clock but the one that is passed in. The order in which a failure is
-judged: a prompt that is too long, blocked content, then the HTTP status, and only without a status
-the provider's code and words.
+Pure functions: no I/O, and the system's clock only for a ``Retry-After`` that is a date, where no
+time is passed in. The order in which a failure is judged: a prompt that is too long, blocked content,
+then the HTTP status, and only without a status the provider's code and words.
 """
 
 import re

@@ -428,6 +428,7 @@ class _AnswerReader:
         return []
 
     def _has_failed(self) -> bool:
+        # Asked by a call, since type checkers hold that nothing has changed since the first look.
         return self._failure is not None
 
     def _take(self, events: list[ServerSentEvent]) -> tuple[list[ModelStreamItem], bool]:

@@ -257,7 +257,7 @@ class ChatRequestEncoder:
                 case ProviderExtensionBlock():
                     if block.provider == self._preset.name:
                         plain = False
-                        parts.append(_as_object(block.data))
+                        parts.append(_as_part(block.data))
                 case ImageBlock() | AudioBlock() | FileBlock() if media:
                     plain = False
                     parts.append(self._part(block, where))
@@ -377,7 +377,7 @@ class ChatRequestEncoder:
     def _add_extension(
         parts: list[JsonObject], calls: list[JsonValue], block: ProviderExtensionBlock
     ) -> bool:
-        data = _as_object(block.data)
+        data = _as_part(block.data)
         if "tool_call" in data:
             calls.append(data["tool_call"])
             return False
@@ -636,7 +636,7 @@ def _append(wire: JsonObject, key: str, item: JsonValue) -> None:
         found.append(item)
 
 
-def _as_object(data: JsonValue) -> JsonObject:
+def _as_part(data: JsonValue) -> JsonObject:
     return data if isinstance(data, dict) else {"type": "text", "text": dump_json(data)}
 
 

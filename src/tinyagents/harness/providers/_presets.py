@@ -137,7 +137,7 @@ _LOCAL: dict[str, Any] = {
     "parallel_tool_calls": None,
 }
 
-# Base URLs, key variables and default models of the first thirteen: spec/model-providers.md, 5.
+# Base URLs, key variables and default models of the first thirteen: those of the original library.
 # Quirks: each provider's own API reference as of 2026, and the recorded traffic of the tests.
 _PRESETS = (
     ProviderPreset(
@@ -206,7 +206,6 @@ _PRESETS = (
         key_env=("OPENROUTER_API_KEY",),
         default_model="openai/gpt-4o-mini",
         no_temperature=_OPENAI_REASONERS,
-        audio_input=None,
         file_input=True,
         file_urls=True,
         reasoning="object",
@@ -229,7 +228,6 @@ _PRESETS = (
         refused_settings=frozenset({"logprobs", "user"}),
         tool_call_id=r"[A-Za-z0-9]{9}",
         stream_options=False,
-        audio_input=None,
     ),
     ProviderPreset(
         name="ollama",
@@ -285,7 +283,6 @@ _PRESETS = (
         no_temperature=_OPENAI_REASONERS,
         tool_call_id=r"[A-Za-z0-9_\-.:+/=]{1,40}",
         audio_input=True,
-        file_input=None,
         think_tags=False,
         refusal_field=True,
     ),

@@ -19,7 +19,7 @@ _THINKERS = re.compile(
 _STRUCTURED = re.compile(r"(?:\A|/)(?:gpt-4o|gpt-4\.1)")
 
 # Tokens of context, by a part of the name in lower case; the first one found counts, so the
-# special stands before the general. Rows without a note: spec/model-providers.md, MP-059.
+# special stands before the general. Rows without a note: the original library's.
 _CONTEXT = (
     (r"claude-haiku|claude-sonnet-4|claude-opus-4|claude-3-5|claude-3-opus", 200_000),
     (r"claude.{1,4}(?:haiku|sonnet|opus)", 200_000),  # claude-3.7-sonnet: platform.claude.com, 2026

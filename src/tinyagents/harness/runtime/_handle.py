@@ -9,6 +9,7 @@ from ..agent_loop import AgentRun, LoopRun, drive
 from ..cancel import CancellationToken
 from ..concurrency import BackgroundTask
 from ..errors import RunCancelledError
+from ._open import stream_modes
 
 if TYPE_CHECKING:
     from ..events import HarnessRunStatus
@@ -83,6 +84,9 @@ class RunHandle(Generic[StateT, OutputT]):
         self._error: BaseException | None = None
         self._task = BackgroundTask(self._produce)
 
+    def __repr__(self) -> str:
+        return f"RunHandle({self.run_id!r}, {self._run.snapshot.status})"
+
     @property
     def run_id(self) -> str:
         """The run's id."""
@@ -96,7 +100,7 @@ class RunHandle(Generic[StateT, OutputT]):
     async def subscribe(
         self,
         *,
-        modes: "Iterable[StreamMode]" = ("messages", "tools", "final"),
+        modes: "Iterable[StreamMode] | StreamMode" = ("messages", "tools", "final"),
         from_offset: int = 0,
     ) -> "AsyncIterator[StreamChunk[StateT, OutputT]]":
         """Yield the run's chunks of these modes, from an offset on, until the run has ended.
@@ -104,7 +108,7 @@ class RunHandle(Generic[StateT, OutputT]):
         Any number may read at once, each at its own speed; leaving disturbs nothing. The iteration
         ends quietly when the run fails: the error is for who awaits the handle.
         """
-        wanted = frozenset(modes)
+        wanted = stream_modes(modes)
         async for chunk in self._log.read(from_offset):
             if chunk.mode in wanted:
                 yield chunk

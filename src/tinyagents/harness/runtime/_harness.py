@@ -23,6 +23,7 @@ from ._handle import ChunkLog, RunHandle
 from ._open import (
     as_messages,
     begin,
+    check_fallbacks,
     model_registry,
     new_snapshot,
     open_run,
@@ -103,6 +104,7 @@ class AgentHarness:
             sleep=sleep or anyio.sleep,
             listeners=tuple(listeners),
         )
+        check_fallbacks(policy, self._spec.models)
 
     @property
     def name(self) -> str:
@@ -167,6 +169,7 @@ class AgentHarness:
             ids=ids or old.ids,
             sleep=sleep or old.sleep,
         )
+        check_fallbacks(changed_policy, spec.models)
         copy = object.__new__(AgentHarness)
         copy._spec = spec
         return copy
@@ -215,7 +218,10 @@ class AgentHarness:
             state: The application's own object, handed on to tools and hooks as it is.
             input: The user's words, messages, or a snapshot to go on from.
             output: The type that the final answer must have, or a JSON schema.
-            options: See :class:`RunOptions`.
+            options: ``data`` (the run's dependencies, ``ctx.data`` for tools and hooks), ``config``
+                (a :class:`RunConfig`: identity, tags, lower limits), ``context`` (the run that this
+                one is part of), ``model`` and ``tools`` (others for this run), ``cancellation`` (a
+                token that stops the run) and ``answers`` (with a snapshot, to its interrupts).
 
         Raises:
             InvalidRequestError: The input is empty, or cannot work.
@@ -232,7 +238,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: None = None,
-        modes: "Iterable[StreamMode]" = ...,
+        modes: "Iterable[StreamMode] | StreamMode" = ...,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, None]: ...
     @overload
@@ -242,7 +248,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: type[T],
-        modes: "Iterable[StreamMode]" = ...,
+        modes: "Iterable[StreamMode] | StreamMode" = ...,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, T]: ...
     @overload
@@ -252,7 +258,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: Any,
-        modes: "Iterable[StreamMode]" = ...,
+        modes: "Iterable[StreamMode] | StreamMode" = ...,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, Any]: ...
     def stream(
@@ -261,7 +267,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: Any = None,
-        modes: "Iterable[StreamMode]" = _DEFAULT_MODES,
+        modes: "Iterable[StreamMode] | StreamMode" = _DEFAULT_MODES,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, Any]:
         """Run the agent and hand out what happens piece by piece; the consumer owns the run.
@@ -273,7 +279,7 @@ class AgentHarness:
             input: The user's words, messages, or a snapshot to go on from.
             output: The type that the final answer must have, or a JSON schema.
             modes: Which chunks the stream holds: see :mod:`tinyagents.harness.stream`.
-            options: See :class:`RunOptions`.
+            options: Those of :meth:`invoke`.
 
         Raises:
             InvalidRequestError: The input is empty, or a mode is unknown. Everything else is raised
@@ -325,11 +331,17 @@ class AgentHarness:
             state: The application's own object, handed on to tools and hooks as it is.
             input: The user's words, messages, or a snapshot to go on from.
             output: The type that the final answer must have, or a JSON schema.
-            options: See :class:`RunOptions`.
+            options: Those of :meth:`invoke`.
 
         Raises:
-            InvalidRequestError: The input is empty. Everything else is raised by the handle.
+            InvalidRequestError: The input is empty, or there is no event loop. Everything else is
+                raised by the handle.
         """
+        if not in_event_loop():
+            raise InvalidRequestError(
+                "`start` was called outside an event loop, in which the run would live: call it "
+                "from a coroutine, or use `invoke_sync`"
+            )
         token = options["cancellation"] = own_token(options)
         snapshot = begin(self._spec, input, options)
         return RunHandle(open_run(self._spec, state, snapshot, output, options), ChunkLog(), token)
@@ -433,7 +445,7 @@ class AgentHarness:
         Args:
             input: The user's words or messages.
             output: The type that the answer must have; the value is the response's ``structured``.
-            options: See :class:`RunOptions`.
+            options: Those of :meth:`invoke`.
 
         Raises:
             InvalidRequestError: The input is empty, or cannot work.

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
+from typing_extensions import TypeIs
+
 from ..agent_loop import AgentSpec, LoopRun, RunSnapshot, SystemFunction
 from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
@@ -18,6 +20,7 @@ from ..message import (
     UserMessage,
 )
 from ..model import ChatModel, ModelRegistry
+from ..policy import RunPolicy
 from ..structured import OutputSpec
 from ..tool import ToolRegistry
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
@@ -55,7 +58,8 @@ def open_run(
     if unknown := options.keys() - RunOptions.__optional_keys__:
         names = ", ".join(f"`{name}`" for name in sorted(unknown))
         known = ", ".join(sorted(RunOptions.__optional_keys__))
-        raise TypeError(f"a run has no option {names}; there are {known}")
+        hint = "; limits go into config=RunConfig(limits=…)" if "limits" in unknown else ""
+        raise TypeError(f"a run has no option {names}; there are {known}{hint}")
     parent = options.get("context")
     model, tools = options.get("model"), options.get("tools")
     if model is not None:
@@ -76,15 +80,19 @@ def open_run(
     return run
 
 
-def stream_modes(modes: "Iterable[StreamMode]") -> "frozenset[StreamMode]":
-    """Return the modes as a set, and refuse one that does not exist."""
-    wanted = frozenset(modes)
+def stream_modes(modes: "Iterable[StreamMode] | StreamMode") -> "frozenset[StreamMode]":
+    """Return the modes, or the one mode, as a set, and refuse one that does not exist."""
+    wanted: frozenset[StreamMode] = frozenset((modes,) if _is_one(modes) else modes)
     if unknown := wanted - _ALL_MODES:
         names = ", ".join(sorted(f"`{mode}`" for mode in unknown))
         raise InvalidRequestError(
             f"unknown stream mode {names}; there are {', '.join(sorted(_ALL_MODES))}"
         )
     return wanted
+
+
+def _is_one(modes: "Iterable[StreamMode] | StreamMode") -> "TypeIs[StreamMode]":
+    return isinstance(modes, str)
 
 
 def own_token(options: RunOptions) -> CancellationToken:
@@ -103,11 +111,12 @@ def system_prompt(system: SystemPrompt) -> SystemMessage | SystemFunction | None
 
 def model_registry(model: ModelLike | None, models: Mapping[str, ModelLike]) -> ModelRegistry:
     """Return the registry of a harness: see :class:`AgentHarness`."""
-    named = {name: _as_model(item) for name, item in models.items()}
+    named = {name: _as_model(item, models) for name, item in models.items()}
     if isinstance(model, str) and model in named:
         return ModelRegistry(named, default=model)
     if model is not None:
-        return ModelRegistry({_DEFAULT_MODEL: _as_model(model), **named}, default=_DEFAULT_MODEL)
+        made = _as_model(model, models)
+        return ModelRegistry({_DEFAULT_MODEL: made, **named}, default=_DEFAULT_MODEL)
     if not named:
         raise ConfigurationError(
             "a harness needs a model: pass `model=` (a model, or a name such as "
@@ -116,27 +125,59 @@ def model_registry(model: ModelLike | None, models: Mapping[str, ModelLike]) -> 
     return ModelRegistry(named)
 
 
+def check_fallbacks(policy: RunPolicy, models: ModelRegistry) -> None:
+    """Refuse a policy that falls back on models that there are not.
+
+    Raises:
+        ConfigurationError: Naming them.
+    """
+    if unknown := [name for name in policy.fallback.models if name not in models]:
+        names = ", ".join(f"`{name}`" for name in unknown)
+        listed = ", ".join(f"`{name}`" for name in models)
+        raise ConfigurationError(
+            f"the fallback policy names {names}, which is not registered; there are {listed}"
+        )
+
+
 def _with_model(models: ModelRegistry, model: ModelLike) -> ModelRegistry:
     """Return a registry for one run whose default is ``model``."""
     known = {name: models.get(name) for name in models}
     if isinstance(model, str) and model in known:
         return ModelRegistry(known, default=model)
     known.pop(_DEFAULT_MODEL, None)
-    return ModelRegistry({_DEFAULT_MODEL: _as_model(model), **known}, default=_DEFAULT_MODEL)
+    made = _as_model(model, known)
+    return ModelRegistry({_DEFAULT_MODEL: made, **known}, default=_DEFAULT_MODEL)
 
 
-def _as_model(model: ModelLike) -> ChatModel:
+def _as_model(model: ModelLike, known: Iterable[str] = ()) -> ChatModel:
     if not isinstance(model, str):
+        missing = [name for name in ("profile", "invoke", "stream") if not hasattr(model, name)]
+        if missing or isinstance(model, type):
+            what = f"the class `{model.__name__}`" if isinstance(model, type) else repr(model)
+            raise ConfigurationError(
+                f"{what} is no model: pass an object with `profile`, `invoke` and `stream`, "
+                "or a name such as `openai:gpt-5-mini`"
+            )
         return model
     from ..providers import resolve_model
 
-    return resolve_model(model)
+    try:
+        return resolve_model(model)
+    except ConfigurationError as error:
+        if not known:
+            raise
+        listed = ", ".join(f"`{name}`" for name in known)
+        raise ConfigurationError(f"{error}; registered are {listed}") from None
 
 
 def as_messages(input: AgentInput) -> list[Message]:
     """Return the input as messages, and refuse an empty one."""
     if isinstance(input, str):
         return [UserMessage(content=input)] if input.strip() else _refuse_empty()
+    if not hasattr(input, "__iter__"):
+        raise InvalidRequestError(
+            f"the input is a `{type(input).__name__}`: pass the user's words or messages"
+        )
     given = [input] if isinstance(input, MessageBase) else input
     messages: list[Message] = []
     for message in given:
@@ -159,12 +200,18 @@ def new_snapshot(
     config: RunConfig | None,
     parent: RunContext[Any] | None,
 ) -> RunSnapshot:
+    _check_config(config)
     run_id = (config.run_id if config is not None else "") or spec.ids.new("run")
     if config is None and parent is None:
         config = RunConfig(run_id=run_id, root_run_id=run_id)
     else:
         config = _placed(config or RunConfig(), run_id, parent)
     return RunSnapshot(config=config, messages=messages, input_length=len(messages))
+
+
+def _check_config(config: object) -> None:
+    if config is not None and not isinstance(config, RunConfig):
+        raise InvalidRequestError(f"`config` is a `{type(config).__name__}`, not a `RunConfig`")
 
 
 def _placed(config: RunConfig, run_id: str, parent: RunContext[Any] | None) -> RunConfig:

@@ -74,6 +74,10 @@ class AgentStream(Generic[StateT, OutputT]):
         self._task: BackgroundTask | None = None
         self._closed = False
 
+    def __repr__(self) -> str:
+        run = self._production.run
+        return f"AgentStream({run.ctx.run_id!r}, {run.snapshot.status})"
+
     def __aiter__(self) -> Self:
         return self
 
@@ -127,7 +131,7 @@ class AgentStream(Generic[StateT, OutputT]):
             async for _ in self:
                 pass
         if self._task is None:
-            self._token.raise_if_cancelled()
+            # Closed before its first step: there is no run, and cancelling it only names the reason.
             self._token.cancel(_LEFT)
             self._token.raise_if_cancelled()
         if production.error is not None:

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from ..errors import InvalidRequestError, StructuredOutputError
 from ..model import JsonSchemaFormat, ModelProfile, ToolSchema
-from ..text import JsonObject, parse_json
+from ..text import JsonObject, dump_json, parse_json
 
 T = TypeVar("T")
 
@@ -41,16 +41,18 @@ class OutputSpec(Generic[T]):
             self.name = _safe_name(title if isinstance(title, str) else "output")
         else:
             self._adapter, self.schema = _describe(output)
-            self.name = _safe_name(getattr(output, "__name__", "output"))
+            self.name = _safe_name(_type_name(output))
+        self._own_schema = self.schema
         description = self.schema.get("description")
         self.description: str | None = description if isinstance(description, str) else None
         if self.schema.get("type") != "object" and "$ref" not in self.schema:
             # Providers take object schemas only, at the top.
             self._wrapped = True
-            defs = self.schema.pop("$defs", None)
+            inner = dict(self.schema)
+            defs = inner.pop("$defs", None)
             self.schema = {
                 "type": "object",
-                "properties": {"value": self.schema},
+                "properties": {"value": inner},
                 "required": ["value"],
                 "additionalProperties": False,
                 **({"$defs": defs} if defs is not None else {}),
@@ -102,25 +104,22 @@ class OutputSpec(Generic[T]):
             StructuredOutputError: It does not fit; ``errors`` says where.
         """
         problems: list[str]
+        if self._wrapped and _is_wrapping(value):
+            value = value["value"]
         if self._adapter is None:
-            problems = _schema_problems(value, self.schema)
+            problems = _schema_problems(value, self._own_schema)
             if not problems:
-                typed: T = value["value"] if self._wrapped else value
+                typed: T = value
                 return typed
         else:
             try:
-                inner = value["value"] if self._wrapped else value
-            except (KeyError, TypeError):
-                problems = ["value: the field is missing"]
-            else:
-                try:
-                    # As from JSON text: strict types take dates and enums in their JSON form.
-                    return self._adapter.validate_python(inner)
-                except ValidationError as exc:
-                    problems = [
-                        f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}"
-                        for error in exc.errors(include_url=False, include_input=False)
-                    ]
+                # From JSON text: strict types take dates and enums in their JSON form alone.
+                return self._adapter.validate_json(dump_json(value))
+            except ValidationError as exc:
+                problems = [
+                    f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}"
+                    for error in exc.errors(include_url=False, include_input=False)
+                ]
         raise StructuredOutputError(
             f"the answer does not fit `{self.name}`: {'; '.join(problems)}",
             schema_name=self.name,
@@ -145,6 +144,18 @@ def _schema_problems(value: Any, schema: JsonObject) -> list[str]:
         f"{error.json_path.removeprefix('$.') or 'answer'}: {error.message}"
         for error in validator.iter_errors(value)
     ]
+
+
+def _is_wrapping(value: Any) -> TypeGuard[dict[str, Any]]:
+    # A model that answers without the wrapping is understood all the same.
+    return isinstance(value, dict) and "value" in value
+
+
+def _type_name(output: Any) -> str:
+    """Return ``City`` for a class, and something like ``list_City`` for ``list[City]``."""
+    if get_args(output) or not isinstance(output, type):
+        return re.sub(r"(\w+\.)+", "", str(output))
+    return output.__name__
 
 
 def _safe_name(name: str) -> str:

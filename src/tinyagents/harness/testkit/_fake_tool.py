@@ -7,7 +7,6 @@ from typing import Any, Self
 import anyio
 
 from ..tool import Tool, ToolContext, ToolError, ToolPolicy
-from ._script import Failure, Reply
 from ._step_model import error_of
 
 
@@ -125,7 +124,7 @@ class FakeTool(Tool):
         self.contexts.append(ctx)
         self.started.set()
         if self._error is not None:
-            raise error_of(Failure(self._error, Reply()))
+            raise error_of(self._error)
         if self._hangs:
             try:
                 await anyio.sleep_forever()

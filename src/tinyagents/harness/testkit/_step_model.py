@@ -256,7 +256,7 @@ class StepModel:
         return f"{self.name}-{number}"
 
     def _error(self, step: Failure) -> BaseException:
-        error = error_of(step)
+        error = error_of(step.error)
         if not self._shares_errors or error is not step.error:
             return error
         # A run writes on the error that ends it.
@@ -276,7 +276,7 @@ def prepare(step: object, name: str, first_id: int) -> Prepared:
         case Delay():
             return Later(step.seconds, prepare(step.step, name, first_id))
         case Failure():
-            error_of(step)
+            error_of(step.error)
             return step
         case Hang():
             return step
@@ -299,18 +299,18 @@ def prepare(step: object, name: str, first_id: int) -> Prepared:
     return reply if isinstance(reply, tuple) else Plan(reply, first_id)
 
 
-def error_of(step: Failure) -> BaseException:
-    """Return the error of the step, or a new one of its class.
+def error_of(error: BaseException | type[BaseException]) -> BaseException:
+    """Return the error that a step fails with, or a new one of its class.
 
     Raises:
         TypeError: The class needs more than a message.
     """
-    if isinstance(step.error, BaseException):
-        return step.error
+    if isinstance(error, BaseException):
+        return error
     try:
-        return step.error("scripted failure")
+        return error("scripted failure")
     except TypeError:
-        name = step.error.__name__
+        name = error.__name__
         raise TypeError(f"`{name}` needs more than a message: give an instance of it") from None
 
 

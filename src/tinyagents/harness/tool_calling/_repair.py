@@ -7,6 +7,7 @@ template leaked or what stands behind the first complete object, and never inven
 
 import json
 import re
+from collections.abc import Iterator
 
 from pydantic import JsonValue
 
@@ -51,9 +52,7 @@ def strip_template_markers(text: str) -> str:
     text = fenced[1] if fenced else text
     kept: list[str] = []
     position = 0
-    for marker in _TEMPLATE_MARKERS.finditer(text):
-        if _inside_string(text, marker.start()):
-            continue
+    for marker in _markers_outside_strings(text):
         kept.append(text[position : marker.start()])
         position = marker.end()
     kept.append(text[position:])
@@ -71,7 +70,7 @@ def first_object(text: str) -> dict[str, JsonValue] | None:
     while not found and text.startswith("{"):
         try:
             _, end = _decoder.raw_decode(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         arguments, invalid = parse_arguments(text[:end])
         if invalid is not None:
@@ -81,13 +80,18 @@ def first_object(text: str) -> dict[str, JsonValue] | None:
     return found
 
 
-def _inside_string(text: str, position: int) -> bool:
+def _markers_outside_strings(text: str) -> Iterator[re.Match[str]]:
+    """Yield the markers that no JSON string holds, in one pass: a model may repeat one for ever."""
     inside = escaped = False
-    for character in text[:position]:
-        if escaped:
-            escaped = False
-        elif character == "\\":
-            escaped = inside
-        elif character == '"':
-            inside = not inside
-    return inside
+    looked_to = 0
+    for marker in _TEMPLATE_MARKERS.finditer(text):
+        for character in text[looked_to : marker.start()]:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = inside
+            elif character == '"':
+                inside = not inside
+        looked_to = marker.start()
+        if not inside:
+            yield marker
