@@ -382,10 +382,10 @@ async def test_a_full_channel_holds_its_producer_until_it_is_drained() -> None:
         tasks.start_soon(produce)
         await anyio.wait_all_tasks_blocked()
         assert sent == [0]
-        assert channel.take() == 0
+        assert await channel.get() == 0
         await anyio.wait_all_tasks_blocked()
         assert sent == [0]
-        assert channel.take() == 1
+        assert await channel.get() == 1
         await anyio.wait_all_tasks_blocked()
         assert sent == [0, 1, 2]
         assert [await channel.get() for _ in range(3)] == [2, 3, 4]

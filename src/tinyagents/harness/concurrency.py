@@ -8,7 +8,7 @@ are written for asyncio directly and go through anyio or trio elsewhere, with th
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -349,8 +349,8 @@ class Channel(Generic[T]):
 
     def __init__(self, size: int = 256) -> None:
         self._items: deque[T] = deque()
-        self.waiting: Collection[T] = self._items
-        """What was put and not yet taken, for a look at whether there is anything."""
+        self.waiting: deque[T] = self._items
+        """What was put and not yet taken. Whoever pops the last item calls :meth:`caught_up`."""
         self._size = size
         self._closed = False
         self._error: BaseException | None = None
@@ -410,15 +410,16 @@ class Channel(Generic[T]):
             if self._ready is None:
                 self._ready = anyio.Event()
             await self._ready.wait()
-        return self.take()
+        item = items.popleft()
+        if not items:
+            self.caught_up()
+        return item
 
-    def take(self) -> T:
-        """Return the next item at once; there must be one in ``waiting``."""
-        item = self._items.popleft()
-        if self._room is not None and not self._items:
+    def caught_up(self) -> None:
+        """Let the producer go on, if it waits for room."""
+        if self._room is not None:
             self._room.set()
             self._room = None
-        return item
 
     def _wake(self) -> None:
         for event in (self._ready, self._room):

@@ -28,6 +28,7 @@ from ..model import (
     StreamMerger,
     ToolCallDelta as ModelToolCallDelta,
 )
+from ..retry import RetryPolicy
 from ..structured import OutputSpec
 from ..usage import Usage
 from ._run import LoopRun, SystemFunction
@@ -151,54 +152,68 @@ async def call_with_retries(
     run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str
 ) -> ModelResponse:
     """Call the model; again while the policy says so, and then the fallback models in turn."""
+    try:
+        response = await _ask(run, binding, request, call_id)
+    except ModelError as error:
+        return await _try_again(run, binding, request, call_id, error)
+    response.resolved_model = binding.resolved
+    return response
+
+
+async def _try_again(
+    run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str, error: ModelError
+) -> ModelResponse:
+    """Go on after a first failure: wait and repeat, or take the next model, or raise."""
     policy, ctx = request.retry or run.policy.retry, run.ctx
     most = min(policy.max_attempts, run.limits.max_retries_per_call + 1)
     tried = {binding.resolved.name}
-    attempts, waited, attempt = 1, 0.0, 1
-    bounded = run.limits.model_timeout is not None
+    attempts, attempt, waited = 1, 1, 0.0
     while True:
+        error.attempts = attempts
+        if attempt < most and policy.should_retry(error, attempt):
+            waited += await _wait(run, policy, call_id, attempt, error)
+            attempt += 1
+        else:
+            following = _next_fallback(run, binding.resolved.name, tried, request)
+            if following is None:
+                raise error
+            _discard(run, call_id, error)
+            ctx.emit(
+                "model.fallback_selected",
+                call_id=call_id,
+                from_model=binding.resolved.name,
+                to_model=following.resolved.name,
+            )
+            binding, attempt = following, 1
+            _charge(run, binding)
+        attempts += 1
         try:
-            if bounded:
-                response = await _ask_in_time(run, binding, request, call_id)
-            elif ctx.streaming:
-                response = await _ask_streaming(run, binding, request, call_id)
-            else:
-                response = await binding.model.invoke(request, ctx=ctx)
-        except ModelError as error:
-            error.attempts = attempts
-            if attempt < most and policy.should_retry(error, attempt):
-                delay = policy.delay_after(attempt, error)
-                _discard(run, call_id, error)
-                ctx.emit(
-                    "retry.scheduled",
-                    call_id=call_id,
-                    attempt=attempt,
-                    delay=delay,
-                    error=str(error),
-                    error_kind=error.kind,
-                )
-                await ctx.sleep(delay)
-                waited += delay
-                attempt += 1
-            else:
-                following = _next_fallback(run, binding.resolved.name, tried, request)
-                if following is None:
-                    raise
-                _discard(run, call_id, error)
-                ctx.emit(
-                    "model.fallback_selected",
-                    call_id=call_id,
-                    from_model=binding.resolved.name,
-                    to_model=following.resolved.name,
-                )
-                binding, attempt = following, 1
-                _charge(run, binding)
-            attempts += 1
+            response = await _ask(run, binding, request, call_id)
+        except ModelError as failure:
+            error = failure
             continue
         response.resolved_model = binding.resolved
         response.attempts = attempts
         response.timing.waited = waited
         return response
+
+
+async def _wait(
+    run: LoopRun, policy: RetryPolicy, call_id: str, attempt: int, error: ModelError
+) -> float:
+    """Announce the next attempt and wait for it; return the seconds."""
+    delay = policy.delay_after(attempt, error)
+    _discard(run, call_id, error)
+    run.ctx.emit(
+        "retry.scheduled",
+        call_id=call_id,
+        attempt=attempt,
+        delay=delay,
+        error=str(error),
+        error_kind=error.kind,
+    )
+    await run.ctx.sleep(delay)
+    return delay
 
 
 def _charge(run: LoopRun, binding: ModelBinding) -> None:
@@ -235,11 +250,20 @@ def _discard(run: LoopRun, call_id: str, error: ModelError) -> None:
         run.feed.message_discarded(call_id, str(error))
 
 
-async def _ask_in_time(
+async def _ask(
     run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str
 ) -> ModelResponse:
-    seconds, profile = run.limits.model_timeout, binding.model.profile
+    """Make one attempt: in one piece, or piece by piece where somebody follows the run."""
+    if run.limits.model_timeout is not None:
+        return await _ask_in_time(run, binding, request, call_id, run.limits.model_timeout)
+    if run.ctx.streaming:
+        return await _ask_streaming(run, binding, request, call_id)
+    return await binding.model.invoke(request, ctx=run.ctx)
 
+
+async def _ask_in_time(
+    run: LoopRun, binding: ModelBinding, request: ModelRequest, call_id: str, seconds: float
+) -> ModelResponse:
     async def ask() -> ModelResponse:
         if run.ctx.streaming:
             return await _ask_streaming(run, binding, request, call_id)
@@ -248,6 +272,7 @@ async def _ask_in_time(
     try:
         return await within(seconds, ask)
     except DeadlineExpired:
+        profile = binding.model.profile
         raise ProviderTimeoutError(
             f"no complete answer within the run's limit of {seconds:g} s for a model call",
             provider=profile.provider or None,
@@ -375,7 +400,8 @@ def _record_usage(run: LoopRun, call_id: str, model: str, usage: Usage) -> None:
     )
     if run.feed is not None:
         run.feed.usage(usage, ctx.usage.usage)
-    pricing = run.spec.models.get(model).profile.pricing if model in run.spec.models else None
+    models = run.spec.models
+    pricing = models[model].profile.pricing if model in models else None
     if pricing is None:
         return
     cost = estimate_cost(pricing, usage)

@@ -69,7 +69,7 @@ class AgentStream(Generic[StateT, OutputT]):
         self._production: _Production[StateT, OutputT] = _Production(run, channel, modes)
         self._token = token
         self._get = channel.get
-        self._take = channel.take
+        self._caught_up = channel.caught_up
         self._waiting = channel.waiting
         self._task: BackgroundTask | None = None
         self._closed = False
@@ -83,8 +83,12 @@ class AgentStream(Generic[StateT, OutputT]):
 
     async def __anext__(self) -> "StreamChunk[StateT, OutputT]":
         # Most pieces are there already: the producer runs ahead.
-        if self._waiting:
-            return self._take()
+        waiting = self._waiting
+        if waiting:
+            chunk = waiting.popleft()
+            if not waiting:
+                self._caught_up()
+            return chunk
         if self._closed:
             raise StopAsyncIteration
         if self._task is None:
