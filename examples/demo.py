@@ -90,6 +90,7 @@ class Unhurried:
     async def stream(
         self, request: ModelRequest, *, ctx: object = None
     ) -> AsyncIterator[ModelStreamItem]:
+        """Stream the script slowly."""
         async for item in self._model.stream(request):
             if isinstance(item, MessageDelta):
                 await anyio.sleep(0.03)

@@ -15,7 +15,7 @@ from .errors import InvalidRequestError
 from .events import EventOrigin, EventSink
 from .ids import IdGenerator, RunId, ThreadId
 from .limits import RunLimits
-from .text import clean_json
+from .text import clean_json, clean_text
 from .usage import UsageTotals
 
 __all__ = (
@@ -64,6 +64,9 @@ class StopWithFinal:
     label: ClassVar[str] = "stop_with_final"
     rank: ClassVar[int] = 1
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", clean_text(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
@@ -71,9 +74,13 @@ class Interrupt:
 
     message: str
     payload: JsonValue = None
-    """What whoever answers needs to know."""
+    """What whoever answers needs to know; a copy is kept."""
     label: ClassVar[str] = "interrupt"
     rank: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", clean_text(self.message))
+        object.__setattr__(self, "payload", _as_json(self.payload, "an interrupt"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,13 @@ class Jump:
     to: Literal["model", "end"]
     label: ClassVar[str] = "jump"
     rank: ClassVar[int] = 0
+
+
+def _as_json(payload: JsonValue, whose: str) -> JsonValue:
+    try:
+        return clean_json(payload)
+    except (TypeError, ValueError) as exc:
+        raise InvalidRequestError(f"the payload of {whose} is no JSON: {exc}") from exc
 
 
 Control: TypeAlias = StopWithFinal | Interrupt | Jump
@@ -203,13 +217,7 @@ class RunContext(Generic[DataT]):
         Raises:
             InvalidRequestError: The payload has no JSON form.
         """
-        try:
-            payload = clean_json(payload)
-        except (TypeError, ValueError) as exc:
-            raise InvalidRequestError(
-                f"the payload of the event `{name}` is no JSON: {exc}"
-            ) from exc
-        self.emit("custom", name=name, payload=payload)
+        self.emit("custom", name=name, payload=_as_json(payload, f"the event `{name}`"))
 
     def request_control(self, control: Control) -> None:
         """Ask the run to stop, interrupt or jump at its next boundary.

@@ -14,7 +14,16 @@ from typing import Any, TypeAlias, cast
 import orjson
 from pydantic import JsonValue
 
-__all__ = ("MAX_JSON_DEPTH", "JsonObject", "clean_json", "clean_text", "dump_json", "parse_json")
+__all__ = (
+    "MAX_JSON_DEPTH",
+    "JsonObject",
+    "clean_json",
+    "clean_text",
+    "copied_json",
+    "dump_json",
+    "error_text",
+    "parse_json",
+)
 
 JsonObject: TypeAlias = dict[str, JsonValue]
 """A decoded JSON object."""
@@ -41,6 +50,14 @@ def clean_text(text: str) -> str:
     return text
 
 
+def error_text(error: BaseException) -> str:
+    """Return what an exception says, made safe; nothing where it says nothing or cannot."""
+    try:
+        return clean_text(str(error))
+    except Exception:  # noqa: BLE001 - an application's `__str__` may do anything
+        return ""
+
+
 def clean_json(value: Any) -> JsonValue:
     """Return a copy of a JSON value with every text in it, keys too, made safe.
 
@@ -53,6 +70,15 @@ def clean_json(value: Any) -> JsonValue:
         ValueError: It is nested deeper than :data:`MAX_JSON_DEPTH`, or within itself.
     """
     return _clean(value, 0)
+
+
+def copied_json(value: Any) -> Any:
+    """Return a copy of a JSON value that shares no list and no object with it."""
+    if value.__class__ is dict:
+        return {key: copied_json(item) for key, item in value.items()}
+    if value.__class__ is list:
+        return [copied_json(item) for item in value]
+    return value
 
 
 def parse_json(text: str | bytes) -> JsonValue:

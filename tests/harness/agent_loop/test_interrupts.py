@@ -211,3 +211,19 @@ async def test_stepping_through_the_phases_gives_the_run_that_invoke_gives() -> 
     assert snapshot.status == "completed"
     with pytest.raises(ResumeError):
         await harness.step(snapshot, None)
+
+
+async def test_what_a_hook_asks_for_takes_effect_between_steps_too() -> None:
+    @after_model
+    def approve(ctx: RunContext[None], response: ModelResponse) -> None:
+        if response.message.tool_calls:
+            ctx.request_control(Interrupt("approve?"))
+
+    model = ScriptedModel([call("look", what="x"), say("done")])
+    harness = AgentHarness(model=model, tools=[look], middleware=[approve])
+    snapshot = harness.snapshot("go")
+    while snapshot.phase != "done":
+        snapshot = await harness.step(stored(snapshot), None)
+    assert (snapshot.status, ran) == ("interrupted", [])
+    run = await harness.resume(snapshot, None, answers="yes")
+    assert (run.status, run.text, ran) == ("completed", "done", ["look x"])

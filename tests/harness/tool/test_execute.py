@@ -500,7 +500,7 @@ async def test_a_result_that_fits_is_left_alone() -> None:
     async def f() -> ToolResult:
         return given
 
-    assert await execute(f) is given
+    assert await execute(f) == given
 
 
 async def test_cutting_keeps_the_rest_of_a_result() -> None:

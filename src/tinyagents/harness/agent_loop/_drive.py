@@ -1,6 +1,7 @@
 """Driving a run through its phases, and ending it cleanly however it ends."""
 
 import logging
+from functools import partial
 from typing import Any
 
 import anyio
@@ -8,6 +9,7 @@ import anyio
 from ..concurrency import thread_safe
 from ..errors import RunCancelledError, RunTimeoutError, TinyAgentsError
 from ..middleware import run_error_hooks
+from ..text import error_text
 from ._model_call import end_open_call
 from ._phases import PHASES, check_boundary, wall_clock_over
 from ._result import AgentRun
@@ -40,8 +42,12 @@ async def drive(run: LoopRun) -> AgentRun[Any, Any]:
 
 async def step(run: LoopRun) -> None:
     """Perform exactly one phase."""
+    snapshot = run.snapshot
     try:
         await _one_phase(run)
+        # What a hook asked for is not in the snapshot: it takes effect now or never.
+        if run.ctx.control is not None and snapshot.phase not in ("finish", "done"):
+            snapshot.phase = check_boundary(run) or snapshot.phase
     except BaseException as error:
         await _fail(run, error)
         raise
@@ -96,10 +102,16 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
     why = "the run was cancelled" if cancelled else "the run failed"
     if isinstance(error, RunTimeoutError):
         why = "the run's time was up"
-    end_open_call(run, None if cancelled else error)
-    settle(run, why)
+    for tidy in (
+        partial(end_open_call, run, None if cancelled else error),
+        partial(settle, run, why),
+    ):
+        try:
+            tidy()
+        except Exception:  # noqa: BLE001 - the run ends, whatever shape a hook has left things in
+            _log.exception("the run `%s` could not be tidied up", ctx.run_id)
     snapshot.status = "cancelled" if cancelled else "failed"
-    snapshot.reason = str(error) or type(error).__name__
+    snapshot.reason = error_text(error) or type(error).__name__
     snapshot.phase = "done"
     # Before the hooks, so that they can save what there is. A frozen or slotted exception of the
     # application may have no room for it.

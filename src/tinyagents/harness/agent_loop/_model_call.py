@@ -30,6 +30,7 @@ from ..model import (
 )
 from ..retry import RetryPolicy
 from ..structured import OutputSpec
+from ..text import error_text
 from ..usage import Usage
 from ._run import LoopRun, SystemFunction
 
@@ -209,7 +210,7 @@ async def _wait(
         call_id=call_id,
         attempt=attempt,
         delay=delay,
-        error=str(error),
+        error=error_text(error),
         error_kind=error.kind,
     )
     await run.ctx.sleep(delay)
@@ -247,7 +248,7 @@ def _discard(run: LoopRun, call_id: str, error: ModelError) -> None:
     name = run.model_call[1] if run.model_call is not None else ""
     _record_usage(run, call_id, name, usage)
     if run.feed is not None:
-        run.feed.message_discarded(call_id, str(error))
+        run.feed.message_discarded(call_id, error_text(error))
 
 
 async def _ask(
@@ -500,7 +501,7 @@ def end_open_call(run: LoopRun, error: BaseException | None) -> None:
     if error is None:
         run.ctx.events.emit("model.cancelled", run.ctx.origin, payload)
         return
-    payload["error"] = f"{type(error).__name__}: {error}"
+    payload["error"] = f"{type(error).__name__}: {error_text(error)}"
     payload["error_kind"] = getattr(error, "kind", type(error).__name__)
     payload["attempts"] = getattr(error, "attempts", 1)
     run.ctx.events.emit("model.failed", run.ctx.origin, payload)

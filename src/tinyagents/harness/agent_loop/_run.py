@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pydantic import JsonValue
+
 from ..clock import Clock, Sleep
 from ..context import RunContext
 from ..events import EventLog, ListenerLike
@@ -63,6 +65,8 @@ class CallSlot:
     error: Exception | None = None
     """What the run raises because of the call."""
     timed_out = False
+    checked: JsonValue = None
+    """A copy of the arguments that were checked, where a hook may change them afterwards."""
     begun = False
     """Whether ``tool.started`` was emitted and no event has ended it yet."""
     started = 0.0

@@ -14,9 +14,9 @@ from ..errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
-from ..message import AssistantMessage, ToolMessage, plain_tool_message
+from ..message import AssistantMessage, BlockBase, ToolMessage, plain_tool_message
 from ..middleware import ToolCall, ToolDelta, around, run_hooks
-from ..text import clean_json, dump_json
+from ..text import clean_json, copied_json, dump_json, error_text
 from ..tool import (
     BoundCall,
     InterruptSignal,
@@ -128,8 +128,10 @@ async def _admit(run: LoopRun, slot: CallSlot) -> None:
     if ctx.cancellation.cancelled:
         ctx.cancellation.raise_if_cancelled()
     slot.tool = call.tool = run.tools.find(call.name)
+    if hooks.before_tool or hooks.wrap_tool:
+        # What hooks change is theirs; the transcript keeps what the model said.
+        call.arguments = copied_json(call.arguments)
     if hooks.before_tool:
-        call.arguments = dict(call.arguments)
         await run_hooks(hooks.before_tool, "before_tool", ctx, call)
         slot.tool = call.tool = run.tools.find(call.name)
     if slot.tool is None:
@@ -194,6 +196,8 @@ def _bind(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
             return
         bound = found
     slot.bound = bound
+    if run.spec.middleware.wrap_tool:
+        slot.checked = copied_json(call.arguments)
     if bound.dropped:
         run.ctx.emit(
             "tool.injected_dropped", call_id=call.id, tool_name=tool.name, names=bound.dropped
@@ -287,7 +291,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
     try:
         if hooks:
             chain = around("wrap_tool", hooks, run.ctx, partial(_call_tool, slot, context))
-            slot.result = await chain(call)
+            slot.result = _checked_result(await chain(call))
             slot.failure = None
         else:
             assert slot.bound is not None
@@ -299,7 +303,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
         slot.pending.state = "waiting"
     except ToolError as told:
         slot.failure = None
-        slot.result = ToolResult.error(str(told) or f"`{tool.name}` failed")
+        slot.result = ToolResult.error(error_text(told) or f"`{tool.name}` failed")
     except DeadlineExpired:
         slot.failure = None
         seconds = slot.deadline or 0.0
@@ -322,12 +326,20 @@ async def _call_tool(slot: CallSlot, context: ToolContext[Any], call: ToolCall) 
     assert tool is not None
     assert bound is not None
     try:
-        if call is not slot.call or call.arguments is not slot.call.arguments:
+        if call.arguments != slot.checked:
             bound = tool.validate(call.arguments)
         return await tool.execute(bound, context, timeout=slot.deadline)
     except Exception as failure:
         slot.failure = failure
         raise
+
+
+def _checked_result(result: object) -> ToolResult:
+    if not isinstance(result, ToolResult):
+        raise TypeError(
+            f"a `wrap_tool` hook returned a `{type(result).__name__}`, and not a `ToolResult`"
+        )
+    return result
 
 
 def _take_failure(run: LoopRun, slot: CallSlot, tool: Tool, failure: Exception) -> None:
@@ -347,7 +359,8 @@ def _take_failure(run: LoopRun, slot: CallSlot, tool: Tool, failure: Exception) 
 
 def describe(error: BaseException) -> str:
     """Return the exception's type and message in one line, without its traceback."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    said = error_text(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _progress(run: LoopRun, slot: CallSlot, message: str) -> None:
@@ -403,12 +416,14 @@ async def _fold(run: LoopRun) -> None:
 
 def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
     call_id, name = slot.pending.call_id, slot.call.name
-    if not result.is_error and not result.trusted_verbatim and result.value is None:
-        return plain_tool_message(call_id, name, result.content)
+    content, plain = result.content, not result.is_error and not result.trusted_verbatim
+    # A hook may have put anything there, which the message then checks.
+    if plain and result.value is None and all(isinstance(each, BlockBase) for each in content):
+        return plain_tool_message(call_id, name, content)
     return ToolMessage(
         tool_call_id=call_id,
         name=name,
-        content=result.content,
+        content=content,
         is_error=result.is_error,
         outcome="interrupted" if slot.timed_out else "done",
         trusted_verbatim=result.trusted_verbatim,
@@ -432,7 +447,7 @@ def _end_event(run: LoopRun, slot: CallSlot, result: ToolResult) -> None:
     slot.begun = False
     ctx, payload = run.ctx, _span(run, slot)
     if slot.failure is not None:
-        payload["error"] = str(slot.failure)
+        payload["error"] = error_text(slot.failure)
         payload["error_kind"] = type(slot.failure).__name__
         ctx.events.emit("tool.failed", ctx.origin, payload)
         return

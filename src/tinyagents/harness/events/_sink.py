@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, overload
 
 from ..clock import Clock
+from ..text import clean_text
 
 if TYPE_CHECKING:
     from ..message import Message
@@ -180,7 +181,7 @@ class EventSink:
             depth=origin.depth,
             tags=origin.tags,
             cause=origin.cause,
-            **payload,
+            **{k: clean_text(v) if v.__class__ is str else v for k, v in payload.items()},
         )
 
     def _deliver(self, event: "AgentEvent") -> None:

@@ -9,6 +9,7 @@ import anyio
 
 from ..context import RunContext
 from ..errors import ConfigurationError
+from ..text import error_text
 from ..tool import InterruptSignal
 from ._base import Middleware
 
@@ -172,5 +173,5 @@ class _Bracket:
             self._ctx.emit("middleware.completed", name=self._name, hook=self._hook)
             return
         cancelled = isinstance(error, anyio.get_cancelled_exc_class())
-        why = "cancelled" if cancelled else f"{type(error).__name__}: {error}"
+        why = "cancelled" if cancelled else f"{type(error).__name__}: {error_text(error)}"
         self._ctx.emit("middleware.failed", name=self._name, hook=self._hook, error=why)

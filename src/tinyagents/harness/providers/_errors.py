@@ -186,7 +186,7 @@ def error_from_payload(
     none the provider's code and words decide, and what nothing is known of may be tried again.
     """
     if secrets:
-        payload = _redacted(payload, secrets)
+        payload = redacted(payload, secrets)
     facts = _facts(payload, None)
     return _judged(
         facts,
@@ -434,13 +434,14 @@ def _number(text: str | None) -> float | None:
     return value if value is None or 0 <= value < float("inf") else None
 
 
-def _redacted(value: Any, secrets: Sequence[str]) -> Any:
+def redacted(value: Any, secrets: Sequence[str]) -> Any:
+    """Return JSON with every secret in its texts blotted out."""
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, _REDACTED)
         return value
     if (document := as_object(value)) is not None:
-        return {name: _redacted(item, secrets) for name, item in document.items()}
+        return {name: redacted(item, secrets) for name, item in document.items()}
     if (listed := as_list(value)) is not None:
-        return [_redacted(item, secrets) for item in listed]
+        return [redacted(item, secrets) for item in listed]
     return value

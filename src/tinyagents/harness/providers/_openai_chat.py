@@ -23,7 +23,7 @@ from ..model import (
     drain,
 )
 from ..text import dump_json, parse_json
-from ._errors import error_from_response, request_id
+from ._errors import error_from_response, redacted, request_id
 from ._json import as_object
 from ._openai_request import ChatRequestEncoder, WireTools
 from ._openai_response import ChatAssembler
@@ -383,7 +383,7 @@ class OpenAIChatModel:
             model=self._model,
             status=200,
             request_id=request_id(headers),
-            raw=body[:2_000].decode("utf-8", "replace"),
+            raw=redacted(body.decode("utf-8", "replace"), self._secrets())[:2_000],
         )
 
     def _secrets(self) -> Sequence[str]:

@@ -37,7 +37,7 @@ from ..model import (
 from ..text import JsonObject, clean_json, dump_json
 from ..tool_calling import repair_arguments
 from ..usage import Usage
-from ._errors import error_from_payload
+from ._errors import error_from_payload, redacted
 from ._json import as_integer, as_list, as_object, as_text
 from ._openai_request import WireTools, safe_id
 from ._presets import ProviderPreset
@@ -293,7 +293,7 @@ class ChatAssembler:
                 model=self._model,
                 code=str(reason),
                 request_id=self._request_id,
-                raw=chunk,
+                raw=redacted(chunk, self._secrets),
             )
 
     def _failure(self, payload: Mapping[str, Any]) -> ModelError:
@@ -689,7 +689,7 @@ class ChatAssembler:
             model=self._model,
             status=200,
             request_id=self._request_id,
-            raw=raw,
+            raw=redacted(raw, self._secrets),
         )
 
 

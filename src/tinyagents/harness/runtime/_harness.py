@@ -30,6 +30,7 @@ from ._open import (
     own_token,
     stream_modes,
     system_prompt,
+    with_model,
 )
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
 from ._resume import continued, copied
@@ -156,9 +157,7 @@ class AgentHarness:
         spec = replace_fields(
             old,
             name=name or old.name,
-            models=old.models
-            if model is None and models is None
-            else model_registry(model, models or {}),
+            models=_changed_models(old.models, model, models),
             tools=old.tools if tools is None else ToolRegistry(tools),
             middleware=old.middleware if middleware is None else MiddlewareStack(middleware),
             system=old.system if system is None else system_prompt(system),
@@ -512,3 +511,11 @@ class AgentHarness:
             return run
 
         return anyio.run(main)
+
+
+def _changed_models(
+    old: ModelRegistry, model: ModelLike | None, models: Mapping[str, ModelLike] | None
+) -> ModelRegistry:
+    if models is not None:
+        return model_registry(model, models)
+    return old if model is None else with_model(old, model)

@@ -63,7 +63,7 @@ def open_run(
     parent = options.get("context")
     model, tools = options.get("model"), options.get("tools")
     if model is not None:
-        spec = replace(spec, models=_with_model(spec.models, model))
+        spec = replace(spec, models=with_model(spec.models, model))
     registry = spec.tools if tools is None else ToolRegistry(tools)
     token = options.get("cancellation")
     ctx = _new_context(spec, snapshot, state, options.get("data"), parent, token)
@@ -139,8 +139,8 @@ def check_fallbacks(policy: RunPolicy, models: ModelRegistry) -> None:
         )
 
 
-def _with_model(models: ModelRegistry, model: ModelLike) -> ModelRegistry:
-    """Return a registry for one run whose default is ``model``."""
+def with_model(models: ModelRegistry, model: ModelLike) -> ModelRegistry:
+    """Return a registry that also holds ``model``, as its default."""
     known = {name: models.get(name) for name in models}
     if isinstance(model, str) and model in known:
         return ModelRegistry(known, default=model)

@@ -1,7 +1,7 @@
 """How the arguments of a call become the values that a function gets."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import orjson
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails, SchemaError
 from typing_extensions import TypedDict
 
 from ..errors import ToolSchemaError
-from ..text import JsonObject, dump_json
+from ..text import JsonObject, copied_json, dump_json
 from ._schema import dangling_reference, describe, object_schema
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class RawArguments:
         errors = list(dict.fromkeys(said for error in found for said in _said(error)))
         if errors:
             raise ArgumentsInvalid(errors[:_MOST_ERRORS])
-        return dict(arguments)
+        # The handler may change what it gets; the transcript holds the other copy.
+        return cast("dict[str, Any]", copied_json(arguments))
 
 
 def _dumped(arguments: Any) -> str:

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from ..errors import TinyAgentsError
 from ..retry import RetryPolicy
+from ..text import error_text
 from ._context import ToolContext, ToolError
 
 _BACKOFF = RetryPolicy()
@@ -51,7 +52,7 @@ async def run_attempts(
                 call_id=ctx.call_id,
                 attempt=attempt,
                 delay=delay,
-                error=str(exc),
+                error=error_text(exc),
                 error_kind=type(exc).__name__,
             )
         # Outside of the handler, so that a later failure does not show this one as its context.

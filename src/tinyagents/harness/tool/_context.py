@@ -9,6 +9,8 @@ from typing_extensions import TypeVar
 
 from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
+from ..errors import InvalidRequestError
+from ..text import clean_json
 
 DataT = TypeVar("DataT", default=Any)
 
@@ -107,12 +109,21 @@ class ToolContext(Generic[DataT]):
 
         Args:
             payload: The question, as JSON.
+
+        Raises:
+            InvalidRequestError: The question has no JSON form.
         """
         interrupt_id = f"{self.call_id}.{self._asked}"
         self._asked += 1
         if interrupt_id in self._answers:
             return self._answers[interrupt_id]
-        raise InterruptSignal(interrupt_id, payload)
+        try:
+            question = clean_json(payload)
+        except (TypeError, ValueError) as exc:
+            raise InvalidRequestError(
+                f"the question of the tool `{self.tool_name}` is no JSON: {exc}"
+            ) from exc
+        raise InterruptSignal(interrupt_id, question)
 
     def restarted(self, attempt: int) -> None:
         """Begin another try of the same call."""

@@ -15,7 +15,7 @@ from pydantic_core import (
 )
 
 from ..message import AudioBlock, Block, FileBlock, ImageBlock, JsonBlock, TextBlock
-from ..text import clean_text, dump_json
+from ..text import clean_json, clean_text, dump_json
 from ._context import ToolError
 
 ResultContent: TypeAlias = str | Block | Sequence[Block]
@@ -42,6 +42,7 @@ class ToolResult:
 
     Raises:
         ToolError: ``value`` holds something that has no JSON form.
+        TypeError: ``content`` holds something else than blocks.
     """
 
     __slots__ = ("artifacts", "content", "is_error", "summary", "trusted_verbatim", "value")
@@ -56,7 +57,7 @@ class ToolResult:
         is_error: bool = False,
         trusted_verbatim: bool = False,
     ) -> None:
-        self.value: JsonValue = None if value is None else _as_json(value)
+        self.value: JsonValue = None if value is None else _as_artifact(value)
         self.content: list[Block] = _as_content(content, self.value)
         self.artifacts: tuple[str, ...] = tuple(artifacts)
         self.summary: str | None = summary
@@ -116,6 +117,15 @@ def as_result(value: Any) -> ToolResult:
     return ToolResult(_content_of(value))
 
 
+def own_result(value: Any) -> ToolResult:
+    """Return what :func:`as_result` does, and of a tool's own result a copy for hooks to change."""
+    result = as_result(value)
+    if result is value:
+        result = copy(result)
+        result.content = list(result.content)
+    return result
+
+
 def cut_result(result: ToolResult, max_chars: int) -> ToolResult:
     """Return the result with no more text than ``max_chars`` and a marker, if it has more.
 
@@ -160,7 +170,14 @@ def _as_content(content: ResultContent | None, value: JsonValue) -> list[Block]:
         return [TextBlock(text=str.__str__(content))]
     if content is None:
         return [TextBlock(text=_json_text(value))]
-    return [content] if isinstance(content, _BLOCKS) else list(cast("Sequence[Block]", content))
+    blocks = [content] if isinstance(content, _BLOCKS) else list(cast("Sequence[Block]", content))
+    for block in blocks:
+        if not isinstance(cast("object", block), _BLOCKS):
+            raise TypeError(
+                f"the content of a `ToolResult` is a text or a list of blocks, and holds a "
+                f"`{type(block).__name__}`: give other values as `value=`"
+            )
+    return blocks
 
 
 def _content_of(value: Any) -> ResultContent:
@@ -224,6 +241,13 @@ def _from_other(value: Any) -> Any:
                 f"the tool returned a value of type `{name.removeprefix('builtins.')}`, which has "
                 "no JSON form: return text, numbers, lists, mappings, dataclasses or models"
             )
+
+
+def _as_artifact(value: Any) -> JsonValue:
+    try:
+        return clean_json(_as_json(value))
+    except ValueError as exc:
+        raise _no_json_form(value, exc) from exc
 
 
 def _no_json_form(value: Any, exc: Exception) -> ToolError:

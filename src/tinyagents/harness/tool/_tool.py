@@ -20,7 +20,7 @@ from ._context import ToolContext
 from ._docstring import parse_docstring
 from ._inject import Injected
 from ._policy import ToolPolicy
-from ._result import ToolResult, as_result, cut_result
+from ._result import ToolResult, cut_result, own_result
 from ._schema import describe, object_schema, without_properties
 from ._signature import (
     Signature,
@@ -277,7 +277,7 @@ class Tool:
         else:
             call = partial(self._body, bound.arguments, ctx)
             value = await within(timeout, partial(run_attempts, call, ctx, retries=self.retries))
-        result = as_result(value)
+        result = own_result(value)
         if runtime.max_result_chars is not None:
             return cut_result(result, runtime.max_result_chars)
         return result
