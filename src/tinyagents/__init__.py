@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         ToolMessage,
         ToolResultBlock,
         UserMessage,
+        dump_messages,
+        load_messages,
     )
     from .harness.middleware import Middleware
     from .harness.model import ModelSettings
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     from .harness.stream import (
         Final,
         MessageCompleted,
+        MessageDiscarded,
         ReasoningDelta,
         TextDelta,
         ToolCompleted,
+        ToolProgress,
         ToolStarted,
     )
     from .harness.tool import Injected, Tool, ToolContext, ToolError, ToolResult, tool
@@ -68,6 +72,8 @@ _HOMES = {
         "ToolMessage",
         "ToolResultBlock",
         "UserMessage",
+        "dump_messages",
+        "load_messages",
     ),
     "middleware": ("Middleware",),
     "model": ("ModelSettings",),
@@ -76,9 +82,11 @@ _HOMES = {
     "stream": (
         "Final",
         "MessageCompleted",
+        "MessageDiscarded",
         "ReasoningDelta",
         "TextDelta",
         "ToolCompleted",
+        "ToolProgress",
         "ToolStarted",
     ),
     "tool": ("Injected", "Tool", "ToolContext", "ToolError", "ToolResult", "tool"),
@@ -103,6 +111,7 @@ __all__ = (
     "Jump",
     "Message",
     "MessageCompleted",
+    "MessageDiscarded",
     "Middleware",
     "ModelSettings",
     "ProviderExtensionBlock",
@@ -126,11 +135,14 @@ __all__ = (
     "ToolContext",
     "ToolError",
     "ToolMessage",
+    "ToolProgress",
     "ToolResult",
     "ToolResultBlock",
     "ToolStarted",
     "Usage",
     "UserMessage",
+    "dump_messages",
+    "load_messages",
     "tool",
 )
 

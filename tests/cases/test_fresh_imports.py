@@ -23,7 +23,9 @@ def loaded_by(source: str) -> set[str]:
     script = f"import sys\nbefore = set(sys.modules)\n{source}\nprint(*(set(sys.modules) - before))"
     # Isolated from the environment, so that no coverage tool or site hook counts.
     command = [sys.executable, "-I", "-c", script]
-    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
 
 
 def packages(modules: set[str]) -> set[str]:

@@ -5,18 +5,25 @@ import pytest
 from tinyagents import (
     AgentHarness,
     Interrupt,
+    RunConfig,
     RunContext,
+    RunLimits,
     RunSnapshot,
     StopWithFinal,
     ToolContext,
     ToolMessage,
     tool,
 )
-from tinyagents.harness.errors import ResumeError
+from tinyagents.harness.errors import (
+    InvalidRequestError,
+    LimitExceededError,
+    ResumeError,
+    ServerError,
+)
 from tinyagents.harness.message import repair_messages
 from tinyagents.harness.middleware import ToolCall, after_model, before_model, before_tool
 from tinyagents.harness.model import ModelRequest, ModelResponse
-from tinyagents.testkit import ScriptedModel, Step, assert_event_grammar, call, say
+from tinyagents.testkit import ScriptedModel, Step, assert_event_grammar, call, fail, say
 
 ran: list[str] = []
 
@@ -227,3 +234,34 @@ async def test_what_a_hook_asks_for_takes_effect_between_steps_too() -> None:
     assert (snapshot.status, ran) == ("interrupted", [])
     run = await harness.resume(snapshot, None, answers="yes")
     assert (run.status, run.text, ran) == ("completed", "done", ["look x"])
+
+
+async def test_a_run_that_failed_asks_again_when_it_is_resumed() -> None:
+    model = ScriptedModel([fail(ServerError("down", retryable=False)), say("up")])
+    harness = AgentHarness(model=model)
+    with pytest.raises(ServerError) as caught:
+        await harness.invoke(None, "hi")
+    assert caught.value.run is not None
+    run = await harness.resume(stored(caught.value.run.snapshot), None)
+    assert (run.status, run.text) == ("completed", "up")
+
+
+async def test_limits_and_tags_of_a_resumed_run_can_be_set_anew_but_not_its_identity() -> None:
+    model = ScriptedModel([[call("pay", amount=1)], call("look", what="x"), say("done")])
+    harness = AgentHarness(model=model, tools=[pay, look])
+    run = await harness.invoke(None, "go", config=RunConfig(tags=("a",)))
+    answers = {run.interrupts[0].id: "ok"}
+    with pytest.raises(ResumeError, match="thread_id"):
+        await harness.resume(
+            run.snapshot, None, answers=answers, config=RunConfig(thread_id="other")
+        )
+    config = RunConfig(limits=RunLimits(max_model_calls=2), tags=("b",))
+    with pytest.raises(LimitExceededError) as caught:
+        await harness.resume(run.snapshot, None, answers=answers, config=config)
+    assert caught.value.run is not None
+    assert caught.value.run.snapshot.config.tags == ("a", "b")
+
+
+async def test_answers_without_a_snapshot_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="snapshot"):
+        await AgentHarness(model=ScriptedModel([])).invoke(None, "hi", answers={"x": 1})

@@ -32,6 +32,9 @@ from ._json import as_integer, as_list, as_object, as_text
 _LONGEST_MESSAGE = 2_000
 """Characters of a provider's own words that an error repeats; ``raw`` holds them all."""
 
+_LONGEST_PAGE = 10_000
+"""Characters of a page that are searched for words: the search takes their square."""
+
 _REDACTED = "[redacted]"
 
 _REQUEST_ID_HEADERS = (
@@ -161,11 +164,12 @@ def error_from_response(
         payload: Any = parse_json(body)
     except ValueError:
         payload = clean_text(text)
+    payload = redacted(payload, secrets)  # once more: JSON may have written it with escapes
     return _judged(
         _facts(payload, status),
         status=status,
         retry_after=retry_after(headers, now=now),
-        request_id=request_id(headers),
+        request_id=redacted(request_id(headers), secrets),
         provider=provider,
         model=model,
         raw=payload,
@@ -386,6 +390,7 @@ def _spoken(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
+    text = text[:_LONGEST_PAGE]
     title = _HTML_TITLE.search(text)
     if title:
         return title[1]
@@ -405,7 +410,7 @@ def _code(details: Mapping[str, Any]) -> str | None:
 def _status(details: Mapping[str, Any], message: str) -> int | None:
     for name in ("status_code", "code", "status"):
         value = details.get(name)
-        if isinstance(value, str) and value.isdecimal():
+        if isinstance(value, str) and len(value) == 3 and value.isdecimal():
             value = int(value)
         if isinstance(value, int) and 400 <= value <= 599:
             return value

@@ -247,6 +247,12 @@ class ChatAssembler:
         return items
 
     def _take(self, chunk: Mapping[str, Any], first: str, second: str) -> list[ModelStreamItem]:
+        try:
+            return self._taken(chunk, first, second)
+        except ValueError as exc:
+            raise self._unreadable(exc, chunk) from exc
+
+    def _taken(self, chunk: Mapping[str, Any], first: str, second: str) -> list[ModelStreamItem]:
         items: list[ModelStreamItem] = []
         choice = self._choice_of(chunk)
         self._raise_failure(chunk, choice)
@@ -286,7 +292,7 @@ class ChatAssembler:
             raise self._failure(choice)
         if failure:
             raise self._failure(chunk)
-        if reason in _FAILED_REASONS:
+        if isinstance(reason, str) and reason in _FAILED_REASONS:
             raise ServerError(
                 f"the provider broke off the answer (`{reason}`)",
                 provider=self._preset.name,
@@ -512,7 +518,17 @@ class ChatAssembler:
     # What goes out
 
     def finish(self) -> tuple[list[ModelStreamItem], ModelResponse]:
-        """End the answer: return the last items, and the response."""
+        """End the answer: return the last items, and the response.
+
+        Raises:
+            MalformedResponseError: There is something in it that no message can hold.
+        """
+        try:
+            return self._finished()
+        except ValueError as exc:
+            raise self._unreadable(exc, self._raw) from exc
+
+    def _finished(self) -> tuple[list[ModelStreamItem], ModelResponse]:
         items: list[ModelStreamItem] = []
         self._end_text(items)
         content = [*self._content()]
@@ -681,6 +697,10 @@ class ChatAssembler:
 
     def _under_name(self, own: JsonObject) -> dict[str, JsonValue] | None:
         return {self._preset.name: clean_json(own)} if own else None
+
+    def _unreadable(self, exc: ValueError, raw: Any) -> MalformedResponseError:
+        # Of pydantic's many lines the first names the block.
+        return self._malformed(f"the answer cannot be read: {str(exc).partition(chr(10))[0]}", raw)
 
     def _malformed(self, message: str, raw: Any) -> MalformedResponseError:
         return MalformedResponseError(

@@ -16,6 +16,7 @@ import anyio
 from anyio.lowlevel import RunVar
 
 from ..errors import (
+    ConfigurationError,
     MalformedResponseError,
     MissingDependencyError,
     ProviderTimeoutError,
@@ -75,7 +76,9 @@ class HttpClient(Protocol):
         """Prepare a request."""
         ...
 
-    async def send(self, request: Any, /, *, stream: bool = ...) -> Any:
+    async def send(
+        self, request: Any, /, *, stream: bool = ..., follow_redirects: bool = ...
+    ) -> Any:
         """Send one; with ``stream`` its body is read later."""
         ...
 
@@ -228,8 +231,18 @@ class HttpTransport:
             request = client.build_request(
                 "POST", call.url, content=call.body, headers=call.headers, **options
             )
+        except Exception as exc:
+            # From nothing, since what HTTP libraries say of a header quotes it, with the key.
+            raise ConfigurationError(
+                f"the request to {call.provider} cannot be made ({type(exc).__name__}): "
+                "check the base URL and the headers"
+            ) from None
+        try:
             with deadline.scope():
-                response: HttpResponse = await client.send(request, stream=True)
+                # A redirect would take the key to whoever it names.
+                response: HttpResponse = await client.send(
+                    request, stream=True, follow_redirects=False
+                )
                 return HttpStream(response, call, deadline, max_body_bytes=self.max_body_bytes)
         except Exception as exc:
             _raise_told(exc, call, "the request")
@@ -254,7 +267,14 @@ class HttpTransport:
                 http2=self._http2, limits=limits, verify=_tls_context(http2=self._http2)
             )
         except ImportError as exc:
-            raise MissingDependencyError("h2", extra="http2") from exc
+            if "'h2'" in str(exc):
+                raise MissingDependencyError("h2", extra="http2") from exc
+            raise ConfigurationError(f"no HTTP client can be made: {exc}") from exc
+        except Exception as exc:
+            raise ConfigurationError(
+                f"no HTTP client can be made ({type(exc).__name__}): check the proxies that the "
+                "environment names (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`)"
+            ) from None
 
 
 class HttpStream:
@@ -415,7 +435,8 @@ def _raise_told(exc: Exception, call: HttpCall, doing: str) -> None:
     """Raise this library's error for a failure; return if it is no failure of HTTP."""
     error = error_from_exception(exc, provider=call.provider, model=call.model, doing=doing)
     if error is not None:
-        raise error from exc
+        # What is said of a header that cannot be sent quotes it, with the key.
+        raise error from None if isinstance(error, ConfigurationError) else exc
 
 
 def _too_slow(call: HttpCall, seconds: float | None, what: str) -> ProviderTimeoutError:

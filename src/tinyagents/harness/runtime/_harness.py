@@ -33,7 +33,7 @@ from ._open import (
     with_model,
 )
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
-from ._resume import continued, copied
+from ._resume import continued, copied, reconfigured
 from ._stream import AgentStream
 
 if TYPE_CHECKING:
@@ -400,6 +400,7 @@ class AgentHarness:
             TinyAgentsError: What ended the run, with the run so far as ``error.run``.
         """
         snapshot = continued(snapshot, options.get("answers"), as_messages(input) if input else [])
+        snapshot = reconfigured(snapshot, options.get("config"))
         return await drive(open_run(self._spec, state, snapshot, output, options))
 
     async def step(
@@ -421,7 +422,14 @@ class AgentHarness:
         """
         if snapshot.phase == "done":
             raise ResumeError(f"the run has ended as `{snapshot.status}`: there is no next phase")
-        run = open_run(self._spec, state, copied(snapshot), output, options, announce=False)
+        run = open_run(
+            self._spec,
+            state,
+            reconfigured(copied(snapshot), options.get("config")),
+            output,
+            options,
+            announce=False,
+        )
         await step(run)
         return run.result().snapshot
 

@@ -24,7 +24,7 @@ from ..policy import RunPolicy
 from ..structured import OutputSpec
 from ..tool import ToolRegistry
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
-from ._resume import continued
+from ._resume import continued, reconfigured
 
 if TYPE_CHECKING:
     from ..stream import StreamMode
@@ -37,7 +37,13 @@ _ALL_MODES: "frozenset[StreamMode]" = frozenset(("messages", "tools", "updates",
 def begin(spec: AgentSpec, input: AgentInput | RunSnapshot, options: RunOptions) -> RunSnapshot:
     """Return the snapshot that a call begins with: a new run's, or the one to go on from."""
     if isinstance(input, RunSnapshot):
-        return continued(input, options.get("answers"), [])
+        snapshot = continued(input, options.get("answers"), [])
+        return reconfigured(snapshot, options.get("config"))
+    if options.get("answers") is not None:
+        raise InvalidRequestError(
+            "`answers` belong to the snapshot of a run that waits for them: pass it as the input, "
+            "or use `resume`"
+        )
     return new_snapshot(spec, as_messages(input), options.get("config"), options.get("context"))
 
 

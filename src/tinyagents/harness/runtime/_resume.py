@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeGuard
 
 from ..agent_loop import SNAPSHOT_VERSION, PendingCall, RunSnapshot
+from ..context import RunConfig
 from ..errors import ResumeError
 from ..message import Message
 
@@ -46,7 +47,7 @@ def continued(snapshot: RunSnapshot, answers: Any, messages: list[Message]) -> R
     elif snapshot.status == "paused" and snapshot.resume_phase is not None:
         snapshot.phase = snapshot.resume_phase
     elif snapshot.phase == "done":
-        if not messages:
+        if not messages and not _can_ask_again(snapshot):
             raise ResumeError(
                 f"the run has ended as `{snapshot.status}`: pass `input=` to say something new"
             )
@@ -79,6 +80,38 @@ def _by_id(snapshot: RunSnapshot, answers: Any) -> dict[str, Any]:
         names = ", ".join(f"`{name}`" for name in unknown)
         raise ResumeError(f"no question is open under {names}; the open ones are {listed}")
     return given
+
+
+def reconfigured(snapshot: RunSnapshot, config: RunConfig | None) -> RunSnapshot:
+    """Return the snapshot with what a call sets anew: limits, tags, metadata, configurable values.
+
+    Raises:
+        ResumeError: The call wants to give the run another identity.
+    """
+    if config is None:
+        return snapshot
+    own = snapshot.config
+    for name in ("run_id", "parent_run_id", "root_run_id", "thread_id"):
+        wanted = getattr(config, name)
+        if wanted and wanted != getattr(own, name):
+            raise ResumeError(
+                f"a run that goes on keeps its `{name}` ({getattr(own, name)!r}, not {wanted!r})"
+            )
+    changed = own.model_copy(
+        update={
+            "limits": config.limits or own.limits,
+            "tags": tuple(dict.fromkeys((*own.tags, *config.tags))),
+            "metadata": {**own.metadata, **config.metadata},
+            "configurable": {**own.configurable, **config.configurable},
+        }
+    )
+    return replace(snapshot, config=changed)
+
+
+def _can_ask_again(snapshot: RunSnapshot) -> bool:
+    """Whether a run that broke off can put the same question to the model once more."""
+    broken_off = snapshot.status in ("failed", "cancelled")
+    return broken_off and bool(snapshot.messages) and snapshot.messages[-1].role != "assistant"
 
 
 def _is_mapping(answers: Any) -> TypeGuard[Mapping[Any, Any]]:

@@ -170,6 +170,7 @@ def _as_content(content: ResultContent | None, value: JsonValue) -> list[Block]:
         return [TextBlock(text=str.__str__(content))]
     if content is None:
         return [TextBlock(text=_json_text(value))]
+    blocks: list[Block]
     blocks = [content] if isinstance(content, _BLOCKS) else list(cast("Sequence[Block]", content))
     for block in blocks:
         if not isinstance(cast("object", block), _BLOCKS):
