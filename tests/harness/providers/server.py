@@ -12,6 +12,8 @@ import anyio.lowlevel
 import h11
 import orjson
 
+from tests.support import PATIENCE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
@@ -145,8 +147,8 @@ async def _request(stream: anyio.abc.SocketStream, connection: h11.Connection) -
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait, a few seconds at most, for a state that nothing announces."""
-    with anyio.fail_after(5):
+    """Wait for a state that nothing announces."""
+    with anyio.fail_after(PATIENCE):
         while not condition():  # noqa: ASYNC110 - a pool and a thread have no event to wait for
             await anyio.sleep(0.005)
 

@@ -934,3 +934,42 @@ async def test_a_plain_call_may_be_made_from_a_stream() -> None:
     preset = replace(PROVIDERS["openai"], require_streaming=True)
     async with answering([joined(chunks([{"content": "a"}]))], SSE) as client:
         assert (await model(client, preset).invoke(REQUEST)).text == "a"
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "x", "extra": nested(150)},
+        {"content": [{"type": "odd", "data": nested(150)}]},
+        {"content": "x", "annotations": [nested(150)]},
+    ],
+)
+async def test_what_no_message_can_hold_is_malformed(
+    message: dict[str, Any], streamed: bool
+) -> None:
+    part = "delta" if streamed else "message"
+    document = {"id": "c", "choices": [{part: message, "finish_reason": "stop"}]}
+    if streamed:
+        client = answering([joined([document])], SSE)
+    else:
+        client = answering([json.dumps(document).encode()])
+    async with client:
+        asked = model(client)
+        with pytest.raises(MalformedResponseError, match="cannot be read"):
+            await (drain(asked.stream(REQUEST)) if streamed else asked.invoke(REQUEST))
+
+
+@pytest.mark.parametrize("reason", [["stop"], {"why": "stop"}, 5])
+async def test_a_finish_reason_that_is_no_text_breaks_nothing(reason: Any) -> None:
+    document = {"choices": [{"message": {"content": "x"}, "finish_reason": reason}]}
+    async with answering([json.dumps(document).encode()]) as client:
+        response = await model(client).invoke(REQUEST)
+    assert (response.text, response.finish_reason) == ("x", "other")

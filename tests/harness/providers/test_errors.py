@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from tinyagents.harness.errors import (
     RateLimitError,
     ServerError,
 )
+
+# The table itself: what adapters make of it is in `test_answers.py` and `test_transport.py`.
 from tinyagents.harness.providers._errors import (
     error_from_exception,
     error_from_payload,
@@ -306,3 +309,72 @@ def test_a_header_that_cannot_be_sent_is_not_quoted() -> None:
 
 def test_what_is_no_failure_of_http_is_left_alone() -> None:
     assert error_from_exception(ValueError("x"), provider="p", model="m") is None
+
+
+def test_a_key_that_json_writes_with_escapes_is_blotted_out_too() -> None:
+    body = rb'{"error": {"message": "no such key: k\u0065y\/1234"}}'
+    error = refused(401, body, {"x-request-id": "of key/1234"}, secrets=["key/1234"])
+    assert "key/1234" not in f"{error} {error!r} {error.raw}"
+    assert error.message == "no such key: [redacted]"
+    assert error.request_id == "of [redacted]"
+
+
+@pytest.mark.parametrize("page", [b"<" * 2**20, b"<title" * 2**18, b"<html>" + b"<p " * 2**18])
+def test_a_page_of_open_tags_takes_no_time(page: bytes) -> None:
+    began = time.process_time()
+    assert refused(500, page).status == 500
+    assert time.process_time() - began < 5  # as a whole it would take minutes
+
+
+def test_a_status_of_thousands_of_digits_is_none() -> None:
+    assert told({"error": {"code": "9" * 5_000, "message": "odd"}}).status is None
+
+
+def google(quota: str) -> dict[str, Any]:
+    violations = [{"quotaId": f"GenerateRequests{quota}PerProjectPerModel-FreeTier"}]
+    details = [{"violations": violations}, {"@type": "…/google.rpc.RetryInfo", "retryDelay": "17s"}]
+    message = "You exceeded your current quota, please check your plan and billing details."
+    error = {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": details}
+    return {"error": error}
+
+
+@pytest.mark.parametrize(("quota", "retryable"), [("PerMinute", True), ("PerDay", False)])
+def test_googles_quota_is_tried_again_if_it_counts_by_the_minute(
+    quota: str, retryable: bool
+) -> None:
+    for body in (google(quota), [google(quota)]):
+        for error in (refused(429, body), told(body)):
+            assert (type(error), error.code) == (RateLimitError, "RESOURCE_EXHAUSTED")
+            assert (error.retryable, error.retry_after) == (retryable, 17.0)
+
+
+def test_googles_word_on_a_bad_key_counts_for_more_than_its_status() -> None:
+    error = {"code": 400, "message": "no", "details": [{"reason": "API_KEY_INVALID"}]}
+    assert type(refused(400, {"error": error})) is AuthenticationError
+
+
+@pytest.mark.parametrize(
+    ("kind", "cls", "retryable"),
+    [
+        ("overloaded_error", ServerError, True),
+        ("api_error", ServerError, True),
+        ("rate_limit_error", RateLimitError, True),
+        ("billing_error", RateLimitError, False),
+        ("timeout_error", ProviderTimeoutError, True),
+        ("authentication_error", AuthenticationError, False),
+        ("invalid_request_error", BadRequestError, False),
+        ("not_found_error", BadRequestError, False),
+        ("request_too_large", BadRequestError, False),
+    ],
+)
+def test_anthropics_kinds_decide_where_a_stream_has_no_status(
+    kind: str, cls: type[ModelError], retryable: bool
+) -> None:
+    body = {"type": "error", "error": {"type": kind, "message": "x"}, "request_id": "req_1"}
+    error = told(body)
+    assert (type(error), error.retryable) == (cls, retryable)
+    assert (error.code, error.request_id) == (kind, "req_1")
+
+
+def test_the_name_of_an_error_event_is_no_code() -> None:
+    assert told({"error": {"type": "error", "code": None, "message": "x"}}).code is None

@@ -8,13 +8,10 @@ from tinyagents.harness.errors import ConfigurationError
 from tinyagents.harness.model import ChatModel, ModelProfile
 from tinyagents.harness.providers import (
     PROVIDERS,
-    MockModel,
     OpenAIChatModel,
     infer_provider,
     resolve_model,
 )
-from tinyagents.harness.providers._presets import split_base_url, without_credentials
-from tinyagents.harness.providers._profiles import context_window
 
 
 @pytest.mark.parametrize(
@@ -114,26 +111,24 @@ def test_every_preset_makes_a_model(name: str) -> None:
     ],
 )
 def test_a_local_runtimes_url_is_completed(given: str, url: str) -> None:
-    assert split_base_url(PROVIDERS["lmstudio"], given) == (url, {})
+    assert OpenAIChatModel("m", provider="lmstudio", base_url=given).base_url == url
 
 
-def test_a_hosted_url_keeps_its_path_and_its_query() -> None:
-    openai = PROVIDERS["openai"]
-    assert split_base_url(openai, "https://h/models/") == ("https://h/models", {})
-    assert split_base_url(openai, "https://h/v1/chat/completions?v=1") == (
-        "https://h/v1",
-        {"v": "1"},
-    )
+def test_a_hosted_url_keeps_its_path() -> None:
+    assert OpenAIChatModel("m", base_url="https://h/models/").base_url == "https://h/models"
+    full = "https://h/v1/chat/completions?v=1"
+    assert OpenAIChatModel("m", base_url=full).base_url == "https://h/v1"
 
 
 @pytest.mark.parametrize("url", ["ftp://h/v1", "h/v1", "https://", "http://"])
 def test_what_is_no_http_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is no base URL"):
-        split_base_url(PROVIDERS["openai"], url)
+        OpenAIChatModel("m", base_url=url)
 
 
-def test_a_url_in_logs_has_no_credentials() -> None:
-    assert without_credentials("https://u:p@h:1/v1?key=s#f") == "https://h:1/v1"
+def test_a_url_that_is_refused_is_told_without_its_credentials() -> None:
+    with pytest.raises(ConfigurationError, match="`ftp://h:1/v1` is no base URL"):
+        OpenAIChatModel("m", base_url="ftp://u:p@h:1/v1?key=s#f")
 
 
 # Profiles
@@ -162,7 +157,7 @@ def test_a_url_in_logs_has_no_credentials() -> None:
     ],
 )
 def test_the_context_of_known_models_is_known(name: str, tokens: int | None) -> None:
-    assert context_window(name) == tokens
+    assert profile(name).max_input_tokens == tokens
 
 
 def profile(name: str, provider: str = "openai") -> ModelProfile:
@@ -224,12 +219,3 @@ def test_the_package_is_light_and_its_names_come_when_they_are_used() -> None:
         "assert not {'httpx', 'httpcore', 'jsonschema', 'trio'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
-
-
-def test_what_the_package_does_not_have_is_no_attribute() -> None:
-    import tinyagents.harness.providers as package
-
-    assert set(package.__all__) <= set(dir(package))
-    assert package.MockModel is MockModel
-    with pytest.raises(AttributeError, match="`nothing`"):
-        _ = package.nothing

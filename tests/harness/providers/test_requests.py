@@ -43,6 +43,7 @@ from tinyagents.harness.model import (
     drain,
 )
 from tinyagents.harness.providers import PROVIDERS, OpenAIChatModel, ProviderPreset
+from tinyagents.harness.structured import OutputSpec
 from tinyagents.harness.text import JsonObject
 from tinyagents.harness.tool import wire_names
 
@@ -436,6 +437,15 @@ async def test_a_schema_is_strict_where_that_changes_nothing_of_its_meaning(
     assert loose["response_format"]["json_schema"] == {"name": "r", "schema": OPEN, "strict": False}
 
 
+async def test_an_answer_is_named_in_characters_that_providers_take(
+    router: respx.MockRouter,
+) -> None:
+    wanted = OutputSpec(list[int]).response_format()
+    assert wanted.name == "list[int]"
+    body = await body_of(router, model(), response_format=wanted)
+    assert body["response_format"]["json_schema"]["name"] == wire_names(["list[int]"])["list[int]"]
+
+
 async def test_a_schema_says_nothing_of_strictness_to_a_local_runtime(
     router: respx.MockRouter,
 ) -> None:
@@ -805,6 +815,12 @@ async def test_credentials_of_the_url_are_sent_as_a_header_and_leave_the_url(
     assert str(request.url) == "https://host.example/v1/chat/completions"
 
 
+async def test_the_query_of_the_base_url_is_sent_with_every_call(router: respx.MockRouter) -> None:
+    url = "https://host.example/v1/chat/completions?v=1"
+    await body_of(router, OpenAIChatModel("m", api_key="k", base_url=url))
+    assert str(router.calls.last.request.url) == url
+
+
 def test_a_key_that_no_header_can_carry_is_refused_without_quoting_it() -> None:
     with pytest.raises(ConfigurationError, match="no header can carry") as refusal:
         OpenAIChatModel("m", api_key="sk-12\n34").check()
@@ -843,6 +859,7 @@ def test_the_identity_tells_apart_what_answers_differently() -> None:
 
 async def test_a_message_is_encoded_once_and_forgotten_with_it(router: respx.MockRouter) -> None:
     asked = model()
+    # What is kept shows in nothing but the time and the memory that a call takes.
     encoder = asked._encoder
     history: list[Message] = [UserMessage(content=str(n)) for n in range(5)]
     async with asked:

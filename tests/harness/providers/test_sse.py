@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tinyagents.harness.errors import MalformedResponseError
+
+# The parser itself: any cut of any bytes, which no server could send in reasonable time.
 from tinyagents.harness.providers._sse import ServerSentEvent, SseParser
 
 STREAM = (

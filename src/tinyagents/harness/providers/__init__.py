@@ -4,7 +4,9 @@ Names are resolved at first use, and httpx is imported by the first call that op
 importing this package costs next to nothing.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .. import _lazy
 
 if TYPE_CHECKING:
     from ._mock import MockModel
@@ -12,6 +14,14 @@ if TYPE_CHECKING:
     from ._presets import PROVIDERS, ProviderPreset, ReasoningStyle, infer_provider
     from ._resolve import resolve_model
     from ._transport import HttpClient, Timeouts
+
+_HOMES = {
+    "_mock": ("MockModel",),
+    "_openai_chat": ("OpenAIChatModel",),
+    "_presets": ("PROVIDERS", "ProviderPreset", "ReasoningStyle", "infer_provider"),
+    "_resolve": ("resolve_model",),
+    "_transport": ("HttpClient", "Timeouts"),
+}
 
 __all__ = (
     "PROVIDERS",
@@ -25,29 +35,5 @@ __all__ = (
     "resolve_model",
 )
 
-_HOMES = {
-    "PROVIDERS": "_presets",
-    "HttpClient": "_transport",
-    "MockModel": "_mock",
-    "OpenAIChatModel": "_openai_chat",
-    "ProviderPreset": "_presets",
-    "ReasoningStyle": "_presets",
-    "Timeouts": "_transport",
-    "infer_provider": "_presets",
-    "resolve_model": "_resolve",
-}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    from importlib import import_module
-
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _lazy.names(__name__, _HOMES)

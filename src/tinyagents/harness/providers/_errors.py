@@ -98,6 +98,7 @@ _QUOTA_WORDS = (
     "no available package",
     "package not active",
     "purchase package",
+    "billing_error",
     "model not available for your plan",
 )
 # Zhipu's codes for an account without balance, as whole numbers only.
@@ -110,7 +111,7 @@ _OUTAGE_WORDS = re.compile(
 )
 _AUTH_WORDS = re.compile(r"authenticat|unauthori[sz]ed|invalid.{0,8}api.?key|permission|forbidden")
 _REFUSED_WORDS = re.compile(
-    r"invalid.?request|bad.?request|tool_use_failed"
+    r"invalid.?request|bad.?request|tool_use_failed|not_found_error|request_too_large"
     r"|model.{0,80}(?:not found|unknown|unsupported|does not exist|invalid)"
 )
 _TIMEOUT_WORDS = re.compile(r"timed? ?out|timeout|deadline exceeded")
@@ -132,6 +133,9 @@ class _Facts:
     code: str | None
     status: int | None
     retry_after: float | None
+    renewed: bool
+    """A used-up quota is there again after ``retry_after``: it counts by the minute."""
+    request_id: str | None
     quoted: str
     """Everything that a judgement may rest on, in lower case."""
 
@@ -288,7 +292,7 @@ def _judged(
         model=model,
         status=status,
         code=code,
-        request_id=request_id,
+        request_id=request_id or facts.request_id,
         retry_after=facts.retry_after if retry_after is None else retry_after,
         retryable=retryable,
         raw=raw,
@@ -308,7 +312,9 @@ def _class_of(facts: _Facts, status: int | None) -> tuple[type[ModelError], bool
         case 402:
             return RateLimitError, False
         case 429:
-            return RateLimitError, not _is_quota(words)
+            return RateLimitError, facts.renewed or not _is_quota(words)
+        case 400 if "api_key_invalid" in words:  # Google's
+            return AuthenticationError, None
         case 401 | 403:
             return AuthenticationError, None
         case 408:
@@ -353,15 +359,21 @@ def _facts(payload: Any, status: int | None) -> _Facts:
         payload = wrapped[0]
     document = as_object(payload) or {}
     details = as_object(document.get("error")) or document
+    listed = [*filter(None, map(as_object, as_list(details.get("details")) or ()))]
     message = _message(payload, document, details)
     code = _code(details)
     named_status = status or _status(details, message)
-    delay = _delay(details, message)
-    quoted = " ".join(
-        str(value) for value in (message, code, details.get("type"), details.get("param")) if value
-    )
+    told, wait = _retry_info(listed), _wait_in(message)
+    quotable = (message, code, details.get("type"), details.get("param"))
+    quoted = " ".join(str(value) for value in (*quotable, *_reasons(listed)) if value)
     return _Facts(
-        message=message, code=code, status=named_status, retry_after=delay, quoted=quoted.lower()
+        message=message,
+        code=code,
+        status=named_status,
+        retry_after=wait if told is None else told,
+        renewed=told is not None and not _is_daily(listed),
+        request_id=as_text(document.get("request_id")),
+        quoted=quoted.lower(),
     )
 
 
@@ -401,7 +413,7 @@ def _code(details: Mapping[str, Any]) -> str | None:
     metadata = as_object(details.get("metadata")) or {}
     words = (details.get("code"), details.get("type"), metadata.get("error_type"))
     named = next(filter(None, map(as_text, (*words, details.get("status")))), None)
-    if named is not None:
+    if named is not None and named != "error":  # the name of an event, where it is the error itself
         return named
     number = as_integer(details.get("code"))
     return None if number is None else str(number)
@@ -418,11 +430,26 @@ def _status(details: Mapping[str, Any], message: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _delay(details: Mapping[str, Any], message: str) -> float | None:
-    for item in as_list(details.get("details")) or ():
-        # google.rpc.RetryInfo: {"retryDelay": "31s"}
-        if delay := as_text((as_object(item) or {}).get("retryDelay")):
-            return _number(delay.removesuffix("s"))
+def _retry_info(details: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the seconds of ``google.rpc.RetryInfo``: ``{"retryDelay": "31s"}``."""
+    delays = (as_text(item.get("retryDelay")) for item in details)
+    delay = next(filter(None, delays), None)
+    return None if delay is None else _number(delay.removesuffix("s"))
+
+
+def _is_daily(details: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether ``google.rpc.QuotaFailure`` names a quota that a wait of seconds does not renew."""
+    violations = (as_list(item.get("violations")) or () for item in details)
+    ids = (as_text((as_object(one) or {}).get("quotaId")) for some in violations for one in some)
+    return any("PerDay" in name for name in ids if name)
+
+
+def _reasons(details: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the reasons of ``google.rpc.ErrorInfo``."""
+    return [*filter(None, (as_text(item.get("reason")) for item in details))]
+
+
+def _wait_in(message: str) -> float | None:
     found = _WAIT_IN_TEXT.search(message)
     if found is None:
         return None

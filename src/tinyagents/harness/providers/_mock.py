@@ -1,7 +1,6 @@
 """A model for tests and demonstrations, which answers by itself."""
 
 import itertools
-import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -22,7 +21,7 @@ from ..model import (
     merge_stream,
 )
 from ..text import dump_json
-from ..usage import Usage
+from ..usage import Usage, estimate_tokens
 
 if TYPE_CHECKING:
     from ..context import RunContext
@@ -30,24 +29,8 @@ if TYPE_CHECKING:
 Answer: TypeAlias = str | AssistantMessage | ModelResponse
 """What a scripted mock says next."""
 
-_BYTES_PER_TOKEN = 4
 _TOOL_CALL_TOKENS = 5
-_PROFILE = ModelProfile(
-    provider="mock",
-    model="mock",
-    input_modalities=frozenset({"text", "image", "audio", "file"}),
-    tool_calling=True,
-    parallel_tool_calls=True,
-    forced_tool_choice=True,
-    streaming=True,
-    streaming_tool_chunks=True,
-    native_structured_output=True,
-    json_schema=True,
-    json_mode=True,
-    reasoning=True,
-    reasoning_effort=True,
-    temperature=True,
-)
+_PROFILE = ModelProfile.permissive("mock", "mock")
 
 
 class MockModel:
@@ -209,4 +192,4 @@ def _estimate(messages: Sequence[Message], answer: AssistantMessage) -> Usage:
 
 
 def _tokens(text: str) -> int:
-    return math.ceil(len(text.encode()) / _BYTES_PER_TOKEN)
+    return estimate_tokens(len(text.encode()))

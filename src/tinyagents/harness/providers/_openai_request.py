@@ -44,7 +44,7 @@ from ..model import (
     ResponseFormat,
     ToolSchema,
 )
-from ..text import JsonObject, clean_json, dump_json
+from ..text import JsonObject, dump_json, encode_json
 from ..tool import wire_names
 from ._presets import ProviderPreset
 from ._profiles import is_reasoning_model
@@ -151,7 +151,7 @@ class ChatRequestEncoder:
             # Integers beyond 64 bits, lone surrogates: only in what the caller passed as it is.
             options = {k: v for k, v in body.items() if not isinstance(v, orjson.Fragment)}
             del options["messages"]
-            fixed = {name: orjson.Fragment(dump_json(value)) for name, value in options.items()}
+            fixed = {name: orjson.Fragment(encode_json(value)) for name, value in options.items()}
             return orjson.dumps({**body, **fixed}), tools
 
     # Messages
@@ -206,7 +206,7 @@ class ChatRequestEncoder:
                 value = self._assistant(message, own_ids)
             case _:
                 value = self._tool(message, follow_up, call_id)
-        fragment = None if value is None else orjson.Fragment(_dump(value))
+        fragment = None if value is None else orjson.Fragment(encode_json(value))
         return _Wire(len(message.content), fragment, follow_up, own_ids, call_id)
 
     def _system(self, message: SystemMessage) -> JsonObject | None:
@@ -428,7 +428,9 @@ class ChatRequestEncoder:
         if self._preset.tools is False:
             raise self._refusal("tools")
         to_wire = wire_names([tool.name for tool in tools])
-        fragment = orjson.Fragment(_dump([self._tool_schema(tool, to_wire) for tool in tools]))
+        fragment = orjson.Fragment(
+            encode_json([self._tool_schema(tool, to_wire) for tool in tools])
+        )
         made = WireTools(tuple(tools), fragment, to_wire, {w: n for n, w in to_wire.items()})
         # A new list, since other threads may be reading the old one.
         self._toolsets = [made, *self._toolsets[: _KEPT_TOOLSETS - 1]]
@@ -470,7 +472,7 @@ class ChatRequestEncoder:
             body["tool_choice"] = {"type": "function", "function": {"name": name}}
         else:
             only = next(tool for tool in tools.tools if tool.name == choice.name)
-            fragment = orjson.Fragment(_dump([self._tool_schema(only, tools.to_wire)]))
+            fragment = orjson.Fragment(encode_json([self._tool_schema(only, tools.to_wire)]))
             body["tool_choice"] = "required"
         if choice not in ("auto", "none") and self._preset.forced_tool_choice is False:
             raise self._refusal("a forced tool choice")
@@ -638,10 +640,3 @@ def _append(wire: JsonObject, key: str, item: JsonValue) -> None:
 
 def _as_part(data: JsonValue) -> JsonObject:
     return data if isinstance(data, dict) else {"type": "text", "text": dump_json(data)}
-
-
-def _dump(value: Any) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return dump_json(clean_json(value)).encode()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from ..errors import ConfigurationError
@@ -23,8 +23,8 @@ ReasoningStyle: TypeAlias = Literal["effort", "object", "switch", "budget", "non
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderPreset:
-    """A provider of the Chat Completions API, and where it departs from it."""
+class ServerPreset:
+    """Where a provider's API is and what lets a call in, whichever the API."""
 
     name: str
     """What errors, profiles and ``provider_data`` call it."""
@@ -51,6 +51,17 @@ class ProviderPreset:
 
     local: bool = False
     """A runtime on the user's machine: the URL is completed, and nothing is guessed of the model."""
+    local_path: str = "/v1"
+    """What a local runtime's base URL ends with; added where it is missing."""
+    endpoint_paths: tuple[str, ...] = ()
+    """Cut off from the end of a base URL: some give the address of the endpoint whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderPreset(ServerPreset):
+    """A provider of the Chat Completions API, and where it departs from it."""
+
+    endpoint_paths: tuple[str, ...] = ("/chat/completions",)
 
     max_tokens_field: str = "max_tokens"
     """Reasoning models of OpenAI always take ``max_completion_tokens`` instead."""
@@ -118,6 +129,8 @@ class ProviderPreset:
                 return not glob.startswith("!")
         return False
 
+
+_Preset = TypeVar("_Preset", bound=ServerPreset)
 
 # The reasoning families answer a temperature other than 1 with status 400; their chat variants not.
 _OPENAI_REASONERS = (
@@ -407,19 +420,55 @@ def infer_provider(name: str) -> tuple[ProviderPreset, str]:
     )
 
 
-def find_preset(base_url: str) -> ProviderPreset | None:
+def choose_preset(
+    provider: str | _Preset | None,
+    base_url: str | None,
+    known: Mapping[str, _Preset],
+    *,
+    default: str,
+) -> _Preset:
+    """Return the preset that a constructor's arguments mean.
+
+    Args:
+        provider: Its name, or the preset itself.
+        base_url: Tells by its host where ``provider`` is not given.
+        known: The presets of one API, by name.
+        default: The name of the one that any other host is taken to be like.
+
+    Raises:
+        ConfigurationError: ``provider`` is none of the names.
+    """
+    if provider is None:
+        return (find_preset(base_url, known) if base_url else None) or known[default]
+    if not isinstance(provider, str):
+        return provider
+    try:
+        return known[provider]
+    except KeyError:
+        names = ", ".join(sorted(known))
+        raise ConfigurationError(f"`{provider}` is no known provider; known are {names}") from None
+
+
+def find_preset(base_url: str, known: Mapping[str, _Preset]) -> _Preset | None:
     """Return the hosted preset that a base URL belongs to, by its host."""
     host = urlsplit(base_url).hostname
-    for preset in _PRESETS:
+    for preset in known.values():
         if preset.base_url and not preset.local and urlsplit(preset.base_url).hostname == host:
             return preset
     return None
 
 
-def split_base_url(preset: ProviderPreset, base_url: str) -> tuple[str, dict[str, str]]:
+def is_at_home(preset: ServerPreset, base_url: str) -> bool:
+    """Whether a base URL is of the provider's own servers; of a server without any, it always is."""
+    if preset.base_url is None or preset.local:
+        return True
+    return urlsplit(base_url).hostname == urlsplit(preset.base_url).hostname
+
+
+def split_base_url(preset: ServerPreset, base_url: str) -> tuple[str, dict[str, str]]:
     """Return a base URL without its query, its end made regular, and the query's parameters.
 
-    A local runtime's may be incomplete: without a scheme, and without the ``/v1`` that is added.
+    A local runtime's may be incomplete: without a scheme, and without the end that is added.
 
     Raises:
         ConfigurationError: It is no address of an HTTP server.
@@ -435,10 +484,12 @@ def split_base_url(preset: ProviderPreset, base_url: str) -> tuple[str, dict[str
             f"`{without_credentials(base_url)}` is no base URL: it must be like "
             "https://host/v1, with http or https"
         )
-    path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    path = parts.path.rstrip("/")
+    for endpoint in preset.endpoint_paths:
+        path = path.removesuffix(endpoint).rstrip("/")
     if preset.local:
         path = path.removesuffix("/models").rstrip("/")
-        path = path if path.endswith("/v1") else f"{path}/v1"
+        path = path if path.endswith(preset.local_path) else f"{path}{preset.local_path}"
     query = {} if preset.local else dict(parse_qsl(parts.query, keep_blank_values=True))
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")), query
 

@@ -1,13 +1,15 @@
 """JSON Schemas in the strict form that providers can hold an answer to."""
 
-from collections.abc import Mapping
 from typing import Any
 
+from ..json_schema import Place, rebuilt
 from ..text import JsonObject
 from ._json import as_list, as_object
 
-_NESTED_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
-_NESTED_MAPS = ("properties", "$defs", "definitions")
+_ALLOWED = frozenset(
+    ("properties", "$defs", "definitions", "items", "prefixItems", "anyOf", "allOf", "oneOf")
+)
+"""Where strict mode allows a schema within another."""
 
 
 def close_schema(schema: JsonObject, *, require_all: bool = False) -> tuple[JsonObject, list[str]]:
@@ -29,27 +31,27 @@ def close_schema(schema: JsonObject, *, require_all: bool = False) -> tuple[Json
     return closed, obstacles
 
 
-def _closed(
-    schema: Mapping[str, Any], path: str, require_all: bool, obstacles: list[str]
-) -> JsonObject:
-    def inner(part: Any, step: str) -> Any:
-        nested = as_object(part)
-        return part if nested is None else _closed(nested, path + step, require_all, obstacles)
+def _closed(schema: JsonObject, path: str, require_all: bool, obstacles: list[str]) -> JsonObject:
+    def inner(place: Place, part: JsonObject) -> JsonObject:
+        if place[0] not in _ALLOWED:
+            return part
+        return _closed(part, path + _step(place), require_all, obstacles)
 
-    made: JsonObject = {}
-    for key, value in schema.items():
-        if key in _NESTED_MAPS and (parts := as_object(value)) is not None:
-            made[key] = {name: inner(part, f".{name}") for name, part in parts.items()}
-        elif key in _NESTED_LISTS and (choices := as_list(value)) is not None:
-            made[key] = [inner(part, f".{key}[{i}]") for i, part in enumerate(choices)]
-        elif key == "items":
-            made[key] = inner(value, "[]")
-        else:
-            made[key] = value
+    made = rebuilt(schema, inner)
     kinds = as_list(schema.get("type")) or [schema.get("type")]
     if "object" in kinds or "properties" in schema:
         _close_object(made, path, require_all, obstacles)
     return made
+
+
+def _step(place: Place) -> str:
+    match place:
+        case (key, int(position)):
+            return f".{key}[{position}]"
+        case (_, name):
+            return f".{name}"
+        case _:
+            return "[]"
 
 
 def _close_object(made: JsonObject, path: str, require_all: bool, obstacles: list[str]) -> None:

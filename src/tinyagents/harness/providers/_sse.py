@@ -1,6 +1,6 @@
-"""Server-sent events, from bytes as they come off the wire.
+"""Server-sent events and lines of JSON, from bytes as they come off the wire.
 
-The format is WHATWG's (https://html.spec.whatwg.org/multipage/server-sent-events.html) with one
+The format of events is WHATWG's (https://html.spec.whatwg.org/multipage/server-sent-events.html) with one
 difference that real servers need: an event that is not followed by a blank line when the stream
 ends counts as complete.
 """
@@ -116,6 +116,57 @@ class SseParser:
         self._pieces.append(piece)
 
     def _refuse(self) -> None:
-        raise MalformedResponseError(
-            f"the stream holds an event of more than {self._limit} bytes (`max_event_bytes`)"
-        )
+        raise _too_large(self._limit)
+
+
+class JsonLineParser:
+    """Cuts a byte stream into lines, each of which is one JSON document.
+
+    A line is handed out as an event without a name, so that a reader need not know which of the two
+    forms it reads. Empty lines are none. Memory is bounded by one line.
+
+    Args:
+        max_event_bytes: The most that one line may hold.
+    """
+
+    __slots__ = ("_limit", "_pieces", "_size")
+
+    def __init__(self, *, max_event_bytes: int) -> None:
+        self._limit = max_event_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
+        """Take the next bytes and return the lines that they complete.
+
+        Raises:
+            MalformedResponseError: A line is larger than the bound.
+        """
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._pieces, lines[0]])
+            self._pieces.clear()
+            self._size = 0
+        self._size += len(rest)
+        if self._size > self._limit or any(len(line) > self._limit for line in lines):
+            raise _too_large(self._limit)
+        if rest:
+            self._pieces.append(rest)
+        return _as_events(lines)
+
+    def finish(self) -> list[ServerSentEvent]:
+        """Return the line that the end of the stream completes, if there is one."""
+        last = b"".join(self._pieces)
+        self._pieces.clear()
+        return _as_events([last])
+
+
+def _as_events(lines: list[bytes]) -> list[ServerSentEvent]:
+    texts = (line.removeprefix(_BOM).strip() for line in lines)
+    return [ServerSentEvent(text) for text in texts if text]
+
+
+def _too_large(limit: int) -> MalformedResponseError:
+    return MalformedResponseError(
+        f"the stream holds an event of more than {limit} bytes (`max_event_bytes`)"
+    )

@@ -5,6 +5,7 @@ nothing here needs to know which.
 """
 
 import ssl
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,22 +16,29 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.lowlevel import RunVar
 
+from ..concurrency import CLEAN_UP_SECONDS
 from ..errors import (
     ConfigurationError,
     MalformedResponseError,
     MissingDependencyError,
+    NetworkError,
     ProviderTimeoutError,
 )
 from ._errors import error_from_exception
-
-_CLOSING_SECONDS = 5.0
-"""How long closing a response or a client may take, cancelled or not."""
 
 _DRAINING_SECONDS = 0.25
 """How long the end of a finished stream is waited for, so that its connection can be used again."""
 
 _MAX_CONNECTIONS = 1_000
 _MAX_IDLE_CONNECTIONS = 100
+
+_LARGEST_PIECE = 2**20
+"""Bytes that are unpacked at a time: a kilobyte of gzip may stand for a megabyte."""
+
+_NO_ENCODING = frozenset({"", "identity", "none", "utf-8"})
+"""What says nothing, in lower case. With ``none`` servers keep proxies from holding a stream up."""
+_GZIP = frozenset({"gzip", "x-gzip"})
+"""The encoding that is asked for, and read: its unpacked size can be bounded."""
 
 
 class HttpResponse(Protocol):
@@ -46,8 +54,17 @@ class HttpResponse(Protocol):
         """The headers, looked up in any case."""
         ...
 
+    @property
+    def is_stream_consumed(self) -> bool:
+        """Whether the body was read already, by a hook of the client, and is kept."""
+        ...
+
     def aiter_bytes(self, /) -> AsyncIterator[bytes]:
         """Read the body with its content encoding undone."""
+        ...
+
+    def aiter_raw(self, /) -> AsyncIterator[bytes]:
+        """Read the body as it was sent."""
         ...
 
     async def aclose(self) -> None:
@@ -61,6 +78,11 @@ class HttpClient(Protocol):
     @property
     def headers(self) -> Any:
         """What the client sends with every request."""
+        ...
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it can send nothing any more."""
         ...
 
     def build_request(
@@ -141,8 +163,13 @@ class HttpTransport:
         client: The caller's client. Its timeouts hold, unless ``timeouts`` are given.
         timeouts: Limits of each call.
         http2: Offer HTTP/2.
-        max_body_bytes: The most that a whole answer may hold.
+        max_body_bytes: The most that a whole answer may hold, unpacked.
         max_event_bytes: The most that one event of a stream may hold.
+        max_stream_bytes: The most that all of a stream may hold, unpacked: against servers that
+            never end. A hundred thousand tokens with their probabilities take less.
+
+    Raises:
+        ConfigurationError: The caller's client is closed.
     """
 
     def __init__(
@@ -153,13 +180,16 @@ class HttpTransport:
         http2: bool = False,
         max_body_bytes: int = 64 * 2**20,
         max_event_bytes: int = 16 * 2**20,
+        max_stream_bytes: int = 256 * 2**20,
     ) -> None:
+        _refuse_closed(client)
         self._client = client
         self._http2 = http2
         self._keeps_timeouts = client is not None and timeouts is None
         self._timeouts = timeouts or Timeouts()
         self.max_body_bytes = max_body_bytes
         self.max_event_bytes = max_event_bytes
+        self.max_stream_bytes = max_stream_bytes
 
     @property
     def client(self) -> HttpClient | None:
@@ -221,7 +251,9 @@ class HttpTransport:
     async def _open(
         self, call: HttpCall, deadline: "_Deadline", *, read: float | None
     ) -> "HttpStream":
+        _refuse_closed(self._client)
         client = self._client or self._own_client()
+        headers = {"accept-encoding": "gzip", **call.headers}
         options: dict[str, Any] = {}
         if not self._keeps_timeouts:
             # connect, read, write, pool
@@ -229,9 +261,9 @@ class HttpTransport:
             options["timeout"] = (limits.connect, read, limits.idle, limits.total)
         try:
             request = client.build_request(
-                "POST", call.url, content=call.body, headers=call.headers, **options
+                "POST", call.url, content=call.body, headers=headers, **options
             )
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001 - nothing was sent: the settings are wrong
             # From nothing, since what HTTP libraries say of a header quotes it, with the key.
             raise ConfigurationError(
                 f"the request to {call.provider} cannot be made ({type(exc).__name__}): "
@@ -243,7 +275,13 @@ class HttpTransport:
                 response: HttpResponse = await client.send(
                     request, stream=True, follow_redirects=False
                 )
-                return HttpStream(response, call, deadline, max_body_bytes=self.max_body_bytes)
+                return HttpStream(
+                    response,
+                    call,
+                    deadline,
+                    max_body_bytes=self.max_body_bytes,
+                    max_stream_bytes=self.max_stream_bytes,
+                )
         except Exception as exc:
             _raise_told(exc, call, "the request")
             raise
@@ -270,7 +308,7 @@ class HttpTransport:
             if "'h2'" in str(exc):
                 raise MissingDependencyError("h2", extra="http2") from exc
             raise ConfigurationError(f"no HTTP client can be made: {exc}") from exc
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001 - a proxy that cannot be one, of whatever error
             raise ConfigurationError(
                 f"no HTTP client can be made ({type(exc).__name__}): check the proxies that the "
                 "environment names (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`)"
@@ -280,16 +318,37 @@ class HttpTransport:
 class HttpStream:
     """An answer whose body is read as it comes. Closed by whoever opened it."""
 
-    __slots__ = ("_body", "_call", "_deadline", "_max_body_bytes", "_response")
+    __slots__ = (
+        "_bound",
+        "_call",
+        "_chunks",
+        "_deadline",
+        "_encoding",
+        "_max_body_bytes",
+        "_most",
+        "_response",
+        "_size",
+        "_unpacker",
+    )
 
     def __init__(
-        self, response: HttpResponse, call: HttpCall, deadline: "_Deadline", *, max_body_bytes: int
+        self,
+        response: HttpResponse,
+        call: HttpCall,
+        deadline: "_Deadline",
+        *,
+        max_body_bytes: int,
+        max_stream_bytes: int,
     ) -> None:
         self._response = response
         self._call = call
         self._deadline = deadline
         self._max_body_bytes = max_body_bytes
-        self._body = response.aiter_bytes()
+        self._most, self._bound = max_stream_bytes, "max_stream_bytes"
+        self._size = 0
+        self._encoding = "" if response.is_stream_consumed else _encoding_of(response.headers)
+        self._unpacker = _Unpacker() if self._encoding else None
+        self._chunks = response.aiter_raw() if self._encoding else response.aiter_bytes()
 
     @property
     def status(self) -> int:
@@ -307,6 +366,7 @@ class HttpStream:
         Raises:
             NetworkError: The connection broke before the end.
             ProviderTimeoutError: Nothing came for too long.
+            MalformedResponseError: The body is too large, or its encoding is one that is not read.
         """
         if self._deadline.seconds is None:
             return await self._read()
@@ -320,16 +380,9 @@ class HttpStream:
         Raises:
             MalformedResponseError: The body is larger than ``max_body_bytes``.
         """
-        pieces, size = [already], len(already)
+        self._most, self._bound = self._max_body_bytes, "max_body_bytes"
+        pieces = [already]
         while (chunk := await self.next_chunk()) is not None:
-            size += len(chunk)
-            if size > self._max_body_bytes:
-                raise MalformedResponseError(
-                    f"the answer is larger than {self._max_body_bytes} bytes (`max_body_bytes`)",
-                    provider=self._call.provider,
-                    model=self._call.model,
-                    status=self.status,
-                )
             pieces.append(chunk)
         return b"".join(pieces)
 
@@ -337,28 +390,97 @@ class HttpStream:
         """Read what follows the end of the answer, for a moment: it frees the connection."""
         with anyio.move_on_after(_DRAINING_SECONDS):
             try:
-                while await anext(self._body, None) is not None:
+                while await anext(self._chunks, None) is not None:
                     pass
             except Exception:  # noqa: BLE001 - the answer is complete, only the connection is lost
                 return
 
     async def aclose(self) -> None:
         """Give the connection back, or close it if the answer was not read to its end."""
-        with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+        with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
             try:
                 await self._response.aclose()
                 # Closing leaves the readers of the layers below suspended, and trio complains of
                 # each. One more step makes them find the stream closed and end.
-                await anext(self._body, None)
+                await anext(self._chunks, None)
             except Exception:  # noqa: BLE001 - there is nothing left to lose
                 return
 
     async def _read(self) -> bytes | None:
         try:
-            return await anext(self._body, None)
+            if self._unpacker is None:
+                chunk = await anext(self._chunks, None)
+            else:
+                chunk = await self._unpack(self._unpacker)
         except Exception as exc:
             _raise_told(exc, self._call, "the answer")
             raise
+        if chunk is not None:
+            self._size += len(chunk)
+            if self._size > self._most:
+                raise self._too_large()
+        return chunk
+
+    async def _unpack(self, unpacker: "_Unpacker") -> bytes | None:
+        if self._encoding not in _GZIP:
+            if self.status >= 300:
+                return None  # the status tells more than a body that cannot be read
+            raise self._malformed("its content-encoding is another one than gzip")
+        try:
+            while not (piece := unpacker.piece()):
+                packed = await anext(self._chunks, None)
+                if packed is None:
+                    return None
+                unpacker.feed(packed)
+                if unpacker.fed > self._most:  # what unpacks to nothing may have no end, either
+                    raise self._too_large()
+        except zlib.error as exc:
+            raise self._malformed(f"it cannot be decoded: {exc}") from exc
+        return piece
+
+    def _too_large(self) -> MalformedResponseError:
+        return self._malformed(f"it is larger than {self._most} bytes (`{self._bound}`)")
+
+    def _malformed(self, reason: str) -> MalformedResponseError:
+        return MalformedResponseError(
+            f"the answer was not read: {reason}",
+            provider=self._call.provider,
+            model=self._call.model,
+            status=self.status,
+        )
+
+
+class _Unpacker:
+    """Undoes gzip, a bounded piece at a time."""
+
+    __slots__ = ("_gzip", "_packed", "fed")
+
+    def __init__(self) -> None:
+        self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._packed: bytes | None = None
+        self.fed = 0
+        """How many packed bytes there have been."""
+
+    def feed(self, packed: bytes) -> None:
+        """Take the next packed bytes, once those before have no piece left."""
+        self.fed += len(packed)
+        # Behind its end nothing counts, and zlib would keep it.
+        self._packed = None if self._gzip.eof else packed
+
+    def piece(self) -> bytes:
+        """Return the next piece; empty when more has to be fed."""
+        if self._packed is None:
+            return b""
+        piece = self._gzip.decompress(self._packed, _LARGEST_PIECE)
+        # Even without a tail, a full piece may leave some inside.
+        self._packed = self._gzip.unconsumed_tail if len(piece) == _LARGEST_PIECE else None
+        return piece
+
+
+def _encoding_of(headers: Mapping[str, str]) -> str:
+    """Return the content encoding, in lower case; empty for none."""
+    named = (name.strip() for name in headers.get("content-encoding", "").lower().split(","))
+    return ", ".join(name for name in named if name not in _NO_ENCODING)
 
 
 class _Deadline:
@@ -401,7 +523,7 @@ async def _until_closed(client: HttpClient) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+        with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
             await client.aclose()
 
 
@@ -431,9 +553,19 @@ def _keepers() -> WeakKeyDictionary[HttpTransport, _ClientKeeper]:
         return keepers
 
 
+def _refuse_closed(client: HttpClient | None) -> None:
+    if client is not None and client.is_closed:
+        raise ConfigurationError("the `http_client` that was passed in is closed")
+
+
 def _raise_told(exc: Exception, call: HttpCall, doing: str) -> None:
     """Raise this library's error for a failure; return if it is no failure of HTTP."""
     error = error_from_exception(exc, provider=call.provider, model=call.model, doing=doing)
+    if error is None and isinstance(exc, ExceptionGroup):
+        # From the race for a connection, such as one to a proxy whose port is none.
+        error = NetworkError(
+            f"the connection failed during {doing}", provider=call.provider, model=call.model
+        )
     if error is not None:
         # What is said of a header that cannot be sent quotes it, with the key.
         raise error from None if isinstance(error, ConfigurationError) else exc

@@ -5,7 +5,6 @@ from typing import Any
 
 from ..usage import Usage
 from ._json import as_object
-from ._presets import ProviderPreset
 
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
@@ -32,11 +31,18 @@ def merge_usage(known: dict[str, Any], reported: Mapping[str, Any]) -> None:
             known[name] = value
 
 
-def read_usage(reported: Mapping[str, Any], preset: ProviderPreset) -> Usage | None:
+def read_usage(
+    reported: Mapping[str, Any], *, cache_in_input: bool, hidden_output: bool
+) -> Usage | None:
     """Return a report in this library's meaning; ``None`` when it counts nothing.
 
     Input includes the prompt cache and output includes reasoning, whatever the provider adds up.
     Parts never exceed their whole: where a provider says so, the whole is what it bills.
+
+    Args:
+        reported: The latest value of each field.
+        cache_in_input: The provider's count of input holds what came from or went to the cache.
+        hidden_output: Its total holds reasoning that its count of output does not.
     """
     given = [_count(reported, names) for names in (_INPUT, _OUTPUT, ("total_tokens",))]
     if given == [None, None, None]:
@@ -49,10 +55,10 @@ def read_usage(reported: Mapping[str, Any], preset: ProviderPreset) -> Usage | N
     input_tokens = given[0] if given[0] is not None else max(0, total - (given[1] or 0))
     output_tokens = given[1] if given[1] is not None else max(0, total - input_tokens)
     hidden = total - input_tokens - output_tokens
-    if hidden > 0 and (hidden == reasoning or preset.hidden_output):
+    if hidden > 0 and (hidden == reasoning or hidden_output):
         output_tokens += hidden
         reasoning = max(reasoning, hidden)
-    if not preset.cache_in_input:
+    if not cache_in_input:
         input_tokens += read + written
     read = min(read, input_tokens)
     return Usage(

@@ -1,0 +1,105 @@
+"""What every model behind an HTTP API has, whichever the API."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ..ids import IdGenerator, RandomIds
+from ..model import ModelProfile, ModelRequest, ModelResponse, ModelSettings, ModelStreamItem
+from ._endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from ..context import RunContext
+
+_RANDOM_IDS = RandomIds()
+_NO_SETTINGS = ModelSettings()
+
+
+class HttpModel(ABC):
+    """A model at an endpoint: an adapter inherits this and adds the calls of its API.
+
+    Args:
+        endpoint: Where the model is. Closed with the model.
+        profile: What the model can do.
+        settings: Beneath the settings of each request.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, *, profile: ModelProfile, settings: ModelSettings | None
+    ) -> None:
+        self._endpoint = endpoint
+        self._profile = profile
+        self._settings = settings or _NO_SETTINGS
+
+    @property
+    def profile(self) -> ModelProfile:
+        """What the model can do."""
+        return self._profile
+
+    @property
+    def base_url(self) -> str:
+        """Where the API is, without credentials."""
+        return self._endpoint.base_url
+
+    @property
+    def max_event_bytes(self) -> int:
+        """The most that one event of a stream may hold."""
+        return self._endpoint.max_event_bytes
+
+    @property
+    def cache_identity(self) -> str:
+        """A digest of all that shapes an answer besides the request: endpoint, key and defaults."""
+        settings = self._settings.model_dump(mode="json")
+        return self._endpoint.identity({**self._identity(), "settings": settings})
+
+    def __repr__(self) -> str:
+        endpoint = self._endpoint
+        return (
+            f"{type(self).__name__}({endpoint.model!r}, provider={endpoint.provider!r}, "
+            f"base_url={endpoint.base_url!r})"
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop; a client that was passed in stays open."""
+        await self._endpoint.aclose()
+
+    def check(self) -> None:
+        """Make sure that a call could be sent. Nothing is sent.
+
+        Raises:
+            ConfigurationError: The key is missing; the message names the environment variable.
+        """
+        self._endpoint.check()
+
+    @abstractmethod
+    async def invoke(
+        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
+    ) -> ModelResponse:
+        """Answer in one piece."""
+
+    @abstractmethod
+    def stream(
+        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
+    ) -> AsyncIterator[ModelStreamItem]:
+        """Answer piece by piece."""
+
+    @abstractmethod
+    def _identity(self) -> Mapping[str, Any]:
+        """Return what else shapes an answer: the API, its address, and what is known of it."""
+
+
+def ids_of(ctx: "RunContext[Any] | None") -> IdGenerator:
+    """Return where the ids that an answer lacks come from."""
+    return ctx.ids if ctx is not None else _RANDOM_IDS
