@@ -12,7 +12,10 @@ from tinyagents.harness.text import (
     clean_json,
     clean_text,
     dump_json,
+    encode_json,
+    json_spans,
     parse_json,
+    unfenced,
 )
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=20)
@@ -211,3 +214,42 @@ def test_dumping_what_json_has_no_form_for_is_a_type_error() -> None:
     for value in (object(), [object(), 2**70]):
         with pytest.raises(TypeError):
             dump_json(value)
+
+
+@given(JSON_VALUES)
+def test_encoding_gives_the_bytes_of_what_dumping_gives(value: Any) -> None:
+    assert encode_json(value) == dump_json(value).encode()
+
+
+@pytest.mark.parametrize(
+    "fenced",
+    ["x", " x\n", "```\nx\n```", "\n```json\nx\n```\n", "```json-5 \n\n x\n  ```", "```\nx```"],
+)
+def test_a_fence_around_all_of_a_text_is_taken_off(fenced: str) -> None:
+    assert unfenced(fenced) == "x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["```x```", "```", "``````", "```json\nx", "x\n```", "see:\n```\nx\n```", "```a b\nx\n```"],
+)
+def test_a_fence_that_is_not_around_all_of_a_text_stays(text: str) -> None:
+    assert unfenced(text) == text
+
+
+def test_an_empty_fence_holds_nothing() -> None:
+    assert unfenced("```\n```") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("", []),
+        ("x{}", []),
+        (' {"a": "}"} ', ['{"a": "}"}']),
+        ("{}[1]\n2 x 3", ["{}", "[1]", "2"]),
+        ("[" * 100_000, []),
+    ],
+)
+def test_the_values_that_a_text_begins_with_are_told_apart(text: str, values: list[str]) -> None:
+    assert [text[start:end] for start, end in json_spans(text)] == values

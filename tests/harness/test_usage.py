@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from tinyagents.harness.usage import Usage, UsageTotals
+from tinyagents.harness.usage import Usage, UsageTotals, estimate_tokens
 
 USAGES = st.builds(
     Usage,
@@ -66,10 +66,10 @@ def test_a_sum_is_estimated_as_soon_as_one_part_is() -> None:
     assert (Usage() + Usage()).source == "reported"
 
 
-def test_a_call_without_usage_counts_as_a_call() -> None:
+def test_a_call_without_usage_counts_as_a_call_and_the_sum_is_no_longer_exact() -> None:
     totals = UsageTotals()
     totals.add(None)
-    assert (totals.calls, totals.usage) == (1, Usage())
+    assert (totals.calls, totals.usage) == (1, Usage(source="estimated"))
 
 
 def test_details_that_are_zero_are_left_out_of_the_json() -> None:
@@ -89,3 +89,7 @@ def test_negative_counts_and_unknown_fields_are_refused() -> None:
         Usage(input_tokens=-1)
     with pytest.raises(ValidationError):
         Usage.model_validate({"prompt_tokens": 3})
+
+
+def test_tokens_are_estimated_at_four_characters_each_and_begun_ones_are_whole() -> None:
+    assert [estimate_tokens(characters) for characters in (0, 1, 4, 5, 8)] == [0, 1, 1, 2, 2]

@@ -8,7 +8,8 @@ inside is then valid UTF-8 that JSON, PostgreSQL and SQLite all store.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import orjson
@@ -21,8 +22,11 @@ __all__ = (
     "clean_text",
     "copied_json",
     "dump_json",
+    "encode_json",
     "error_text",
+    "json_spans",
     "parse_json",
+    "unfenced",
 )
 
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -35,6 +39,9 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _DIGITS_AS_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _BYTES: tuple[type[object], ...] = (bytes, bytearray, memoryview)
 _MAYBE_OVER_64_BITS = b"0" * 19
+_FENCE = "```"
+_FENCE_LABEL = re.compile(r"[\w-]*\s*")
+_DECODER = json.JSONDecoder()
 
 
 def clean_text(text: str) -> str:
@@ -103,7 +110,41 @@ def parse_json(text: str | bytes) -> JsonValue:
     return clean_json(value) if b"\\u0000" in data else value
 
 
+def json_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each of the JSON values that a text begins with starts and ends.
+
+    They may stand one right after another. The first thing that is no JSON ends it.
+    """
+    start = _after_space(text, 0)
+    while start < len(text):
+        try:
+            end = _DECODER.raw_decode(text, start)[1]
+        except (ValueError, RecursionError):
+            return
+        yield start, end
+        start = _after_space(text, end)
+
+
+def unfenced(text: str) -> str:
+    """Return the text without space around it, nor a Markdown code fence around all of it."""
+    text = text.strip()
+    label, line_end, inside = text.removeprefix(_FENCE).partition("\n")
+    if not (text.startswith(_FENCE) and line_end and inside.endswith(_FENCE)):
+        return text
+    return inside.removesuffix(_FENCE).strip() if _FENCE_LABEL.fullmatch(label) else text
+
+
 def dump_json(value: Any, *, sort_keys: bool = False) -> str:
+    """Return what :func:`encode_json` does, as text.
+
+    Raises:
+        TypeError: The value holds something that JSON has no form for.
+        ValueError: It is nested too deep, or within itself.
+    """
+    return encode_json(value, sort_keys=sort_keys).decode()
+
+
+def encode_json(value: Any, *, sort_keys: bool = False) -> bytes:
     """Encode as compact strict JSON; integers of any size are kept exact, NaN becomes ``null``.
 
     Raises:
@@ -114,12 +155,12 @@ def dump_json(value: Any, *, sort_keys: bool = False) -> str:
     if sort_keys:
         options |= orjson.OPT_SORT_KEYS
     try:
-        return orjson.dumps(value, option=options).decode()
+        return orjson.dumps(value, option=options)
     except (orjson.JSONEncodeError, UnicodeEncodeError):
         # Integers over 64 bits, lone surrogates and keys that are no strings are beyond orjson.
         return json.dumps(
             clean_json(value), ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys
-        )
+        ).encode()
 
 
 def _clean(value: Any, depth: int) -> JsonValue:
@@ -170,6 +211,12 @@ def _clean_key(key: object) -> str:
     if key is None or isinstance(key, int | float):
         return json.dumps(key)
     raise TypeError(f"`{type(key).__name__}` is not a key of a JSON object")
+
+
+def _after_space(text: str, position: int) -> int:
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position
 
 
 def _encode(text: str) -> bytes:

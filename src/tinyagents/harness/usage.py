@@ -6,9 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, NonNegativeInt
 
-__all__ = ("Usage", "UsageTotals")
+__all__ = ("CHARACTERS_PER_TOKEN", "Usage", "UsageTotals", "estimate_tokens")
+
+CHARACTERS_PER_TOKEN = 4
+"""A rough figure for what a provider did not count, as tokenizers average on English."""
 
 _Detail = Annotated[NonNegativeInt, Field(exclude_if=operator.not_)]
+
+
+def estimate_tokens(characters: int) -> int:
+    """Return about how many tokens so many characters are: begun ones are whole."""
+    return -(-characters // CHARACTERS_PER_TOKEN)
 
 
 class Usage(BaseModel, frozen=True, extra="forbid", defer_build=True):
@@ -74,6 +82,8 @@ class UsageTotals:
         """Count one call."""
         self.calls += 1
         if usage is None:
+            # Nobody said what it cost: the sum is no longer what was reported.
+            self.source = "estimated"
             return
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens

@@ -64,3 +64,20 @@ def test_a_profile_round_trips_through_json() -> None:
         provider="openai", model="m", tool_calling=True, input_modalities=frozenset({"text"})
     )
     assert ModelProfile.model_validate_json(profile.model_dump_json()) == profile
+
+
+def test_a_permissive_profile_meets_every_demand_but_that_of_a_size() -> None:
+    profile = ModelProfile.permissive("local", "any")
+    assert (profile.provider, profile.model) == ("local", "any")
+    demands = CapabilitySet(
+        tool_calling=True,
+        parallel_tool_calls=True,
+        streaming=True,
+        streaming_tool_chunks=True,
+        native_structured_output=True,
+        json_schema=True,
+        reasoning=True,
+        input_modalities=frozenset({"text", "image", "audio", "file"}),
+        min_input_tokens=1,
+    )
+    assert profile.missing(demands) == ["min_input_tokens: 1"]

@@ -49,7 +49,7 @@ def test_a_plain_class_is_a_model() -> None:
 def test_the_first_model_is_the_default_and_names_are_listed_sorted() -> None:
     models = registry(zebra=Model(), ape=Model())
     assert models.default == "zebra"
-    assert models.names == list(models) == ["ape", "zebra"]
+    assert models.names == tuple(models) == ("ape", "zebra")
     assert len(models) == 2
     assert "ape" in models
     assert "cow" not in models
@@ -64,7 +64,7 @@ def test_an_empty_registry_has_no_default() -> None:
 def test_a_name_is_given_once() -> None:
     models = registry(a=Model())
     with pytest.raises(DuplicateNameError, match="`a`") as caught:
-        models.register("a", Model())
+        models.with_model("a", Model())
     assert caught.value.name == "a"
 
 
@@ -74,7 +74,7 @@ def test_a_missing_name_is_answered_with_those_that_there_are() -> None:
         models.get("c")
     assert caught.value.name == "c"
     with pytest.raises(ModelNotFoundError):
-        models.set_default("c")
+        models.with_default("c")
     with pytest.raises(ModelNotFoundError):
         ModelRegistry({"a": Model()}, default="c")
 
@@ -82,8 +82,8 @@ def test_a_missing_name_is_answered_with_those_that_there_are() -> None:
 def test_the_default_can_be_chosen() -> None:
     models = ModelRegistry({"a": Model(), "b": Model()}, default="b")
     assert models.resolve(asking()).resolved.name == "b"
-    models.set_default("a")
-    assert models.resolve(asking()).resolved.name == "a"
+    assert models.with_default("a").resolve(asking()).resolved.name == "a"
+    assert models.resolve(asking()).resolved.name == "b"
 
 
 def test_what_is_asked_for_is_tried_in_order_of_precedence() -> None:
@@ -149,12 +149,13 @@ def test_a_retired_model_serves_only_where_that_is_allowed() -> None:
             models.resolve(asking())
 
 
-def test_what_was_resolved_before_does_not_outlive_a_change() -> None:
+def test_a_registry_is_not_changed_but_copied() -> None:
     models = registry(a=Model())
     assert models.resolve(asking()) is models.resolve(asking())
-    models.register("b", Model())
-    models.set_default("b")
-    assert models.resolve(asking()).resolved.name == "b"
+    more = models.with_model("b", Model()).with_default("b")
+    assert more.resolve(asking()).resolved.name == "b"
+    assert (more.names, models.names) == (("a", "b"), ("a",))
+    assert models.resolve(asking()).resolved.name == "a"
 
 
 def test_a_model_that_was_named_is_recorded_as_requested() -> None:

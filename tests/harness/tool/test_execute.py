@@ -1,7 +1,6 @@
 """How a call runs: every kind of function, its time, its tries, and what cancels it."""
 
 import threading
-import time
 from collections.abc import AsyncGenerator, Awaitable, Generator
 from contextvars import ContextVar
 from dataclasses import replace
@@ -267,59 +266,6 @@ async def test_a_thread_that_was_left_behind_changes_nothing() -> None:
     await anyio.lowlevel.checkpoint()
 
 
-async def test_blocking_tools_time_out_without_blocking_the_event_loop() -> None:
-    # A machine that is busy with other things gets another chance.
-    for _ in range(5):
-        longest, gap = await _five_blocking_calls()
-        if longest < 0.2 and gap < 0.06:
-            return
-        print(f"a call took {longest:.3f} s, and the event loop stood still for {gap:.3f} s")
-    pytest.fail("the event loop was blocked")
-
-
-async def _five_blocking_calls() -> tuple[float, float]:
-    """Return how long the longest took, and the longest gap between two ticks of a clock."""
-    seen: list[str] = []
-    took: list[float] = []
-    gaps: list[float] = []
-    all_ended = threading.Event()
-
-    @tool
-    def slow() -> str:
-        time.sleep(0.3)
-        seen.append(who.get())
-        if len(seen) == 5:
-            all_ended.set()
-        return "too late"
-
-    async def run(name: str) -> None:
-        who.set(name)
-        begun = time.monotonic()
-        with pytest.raises(DeadlineExpired):
-            await execute(slow, timeout=0.1)
-        took.append(time.monotonic() - begun)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_tick, gaps)
-        async with anyio.create_task_group() as runs:
-            for name in "abcde":
-                runs.start_soon(run, name)
-        await anyio.to_thread.run_sync(all_ended.wait, 30)
-        tasks.cancel_scope.cancel()
-    assert min(took) >= 0.1
-    assert sorted(seen) == list("abcde")
-    return max(took), max(gaps)
-
-
-async def _tick(gaps: list[float]) -> None:
-    last = time.monotonic()
-    while True:
-        await anyio.sleep(0.01)
-        now = time.monotonic()
-        gaps.append(now - last)
-        last = now
-
-
 def failing(*errors: Exception, **settings: Any) -> tuple[FunctionTool[..., Any], list[int]]:
     """Return a tool that raises these one by one and then works, and the tries that it saw."""
     tries: list[int] = []
@@ -514,3 +460,37 @@ async def test_cutting_keeps_the_rest_of_a_result() -> None:
     kept = (result.value, result.artifacts, result.summary, result.is_error)
     assert kept == ([1], ("a",), "s", True)
     assert result.trusted_verbatim
+
+
+async def test_a_question_inside_a_task_group_is_still_a_question() -> None:
+    @tool
+    async def f(ctx: ToolContext[Any]) -> list[str]:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep_forever)
+            async with anyio.create_task_group():
+                answer = ctx.ask("sure?")
+            group.cancel_scope.cancel()
+        return [answer]
+
+    with pytest.raises(InterruptSignal) as raised:
+        await execute(f)
+    assert raised.value.payload == "sure?"
+    answered = await execute(f, ctx=context(answers={"k1.0": "yes"}))
+    assert only_text(answered.content) == '["yes"]'
+
+
+async def test_a_failure_beside_a_question_is_the_tools_failure() -> None:
+    async def fail() -> None:
+        raise OSError("reset")
+
+    @tool
+    async def f(ctx: ToolContext[Any]) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(fail)
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.01)
+                ctx.ask("sure?")
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await execute(f)
+    assert [str(error) for error in raised.value.exceptions] == ["reset"]

@@ -17,6 +17,8 @@ from tinyagents import (
     ToolResult,
     tool,
 )
+from tinyagents.harness.events import ToolProgress
+from tinyagents.harness.policy import PayloadCapture
 from tinyagents.testkit import FakeSleep, ScriptedModel, assert_event_grammar, call, calls, say
 
 NAMES = ["files.read/v2", "a.b", "a_b", "n" * 90]
@@ -108,9 +110,11 @@ async def test_progress_of_every_kind_of_tool_is_an_event_of_its_call() -> None:
         return "done"
 
     model = ScriptedModel([calls(call("steps"), call("blocking")), say("ok")])
-    run = await AgentHarness(model=model, tools=[steps, blocking]).invoke(None, "go")
+    policy = RunPolicy(capture=PayloadCapture(tool_io=True))
+    agent = AgentHarness(model=model, tools=[steps, blocking], policy=policy)
+    run = await agent.invoke(None, "go")
     assert [result.text for result in results(run)] == ["two", "done"]
-    said = [(e.tool_name, e.message) for e in run.events if e.kind == "tool.progress"]  # type: ignore[attr-defined]
+    said = [(e.tool_name, e.message) for e in run.events if isinstance(e, ToolProgress)]
     assert sorted(said) == [("blocking", "half"), ("steps", "one"), ("steps", "two")]
     assert_event_grammar(run.events)
 

@@ -224,3 +224,12 @@ async def test_tools_from_schemas_raise_what_their_handler_raises() -> None:
 
     with pytest.raises(RuntimeError, match="disk"):
         await execute(Tool.from_schema(handler, name="f"))
+
+
+def test_what_a_handler_does_to_its_arguments_stays_with_it() -> None:
+    tool = Tool.from_schema(len, name="count", parameters={"type": "object"})
+    given: dict[str, Any] = {"items": [1, {"a": 2}]}
+    bound = tool.validate(given)
+    bound.arguments["items"][1]["a"] = 3
+    bound.arguments["items"].append(4)
+    assert given == {"items": [1, {"a": 2}]}

@@ -16,7 +16,15 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field, SecretStr
 
-from tinyagents.harness.message import FileBlock, ImageBlock, JsonBlock, TextBlock, ToolMessage
+from tinyagents.harness.message import (
+    FileBlock,
+    ImageBlock,
+    JsonBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolMessage,
+)
+from tinyagents.harness.text import MAX_JSON_DEPTH
 from tinyagents.harness.tool import ToolError, ToolResult, as_result
 
 from .calls import only_text
@@ -249,3 +257,19 @@ def test_results_are_equal_by_what_they_hold() -> None:
     assert ToolResult.text("a") != ToolResult.error("a")
     assert ToolResult.text("a") != "a"
     assert repr(ToolResult.error("a")) == "ToolResult.error(text)"
+
+
+def test_a_value_that_no_message_can_hold_is_refused_where_it_is_given() -> None:
+    deep: list[Any] = []
+    for _ in range(MAX_JSON_DEPTH + 1):
+        deep = [deep]
+    with pytest.raises(ToolError, match="nested"):
+        ToolResult("a", value=deep)
+
+
+@pytest.mark.parametrize(
+    "content", [["a"], {"a": 1}, [ToolCallBlock(id="k1", name="f")], [TextBlock(text="a"), 1]]
+)
+def test_content_that_is_no_text_and_no_blocks_is_refused_where_it_is_given(content: Any) -> None:
+    with pytest.raises(TypeError, match="value="):
+        ToolResult(content)

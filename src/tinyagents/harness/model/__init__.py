@@ -1,5 +1,6 @@
 """Models: the interface, requests and responses, streams, profiles, and choosing one by name."""
 
+from ._arguments import first_object, parse_arguments
 from ._chat_model import ChatModel
 from ._profile import CapabilitySet, Modality, ModelProfile
 from ._registry import ModelBinding, ModelRegistry
@@ -29,9 +30,9 @@ from ._stream import (
     ToolCallAssembler,
     ToolCallDelta,
     UsageDelta,
+    closing_stream,
     drain,
     merge_stream,
-    parse_arguments,
 )
 
 __all__ = (
@@ -68,7 +69,9 @@ __all__ = (
     "ToolChoice",
     "ToolSchema",
     "UsageDelta",
+    "closing_stream",
     "drain",
+    "first_object",
     "merge_stream",
     "parse_arguments",
 )

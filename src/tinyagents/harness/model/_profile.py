@@ -60,6 +60,26 @@ class ModelProfile(BaseModel, frozen=True, extra="forbid", defer_build=True):
     max_output_tokens: int | None = None
     pricing: ModelPricing | None = None
 
+    @classmethod
+    def permissive(cls, provider: str = "", model: str = "") -> "ModelProfile":
+        """Return the profile of a model that can do everything, with sizes and prices not known."""
+        return cls(
+            provider=provider,
+            model=model,
+            input_modalities=frozenset({"text", "image", "audio", "file"}),
+            tool_calling=True,
+            parallel_tool_calls=True,
+            forced_tool_choice=True,
+            streaming=True,
+            streaming_tool_chunks=True,
+            native_structured_output=True,
+            json_schema=True,
+            json_mode=True,
+            reasoning=True,
+            reasoning_effort=True,
+            temperature=True,
+        )
+
     def missing(self, demands: CapabilitySet) -> list[str]:
         """Return the names of the demands that the model does not meet, or not knowably."""
         lacks = [name for name in _FLAGS if getattr(demands, name) and not getattr(self, name)]

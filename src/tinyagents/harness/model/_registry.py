@@ -21,47 +21,48 @@ class ModelBinding:
 
 
 class ModelRegistry:
-    """Models by name. The first one registered is the default.
+    """Models by name. The first one is the default. Immutable.
 
     A request is resolved through, in this order: its own ``model``, the previous call's model when
     reuse is asked for, its hints by priority, the agent's default, the registry's default. A
     candidate must exist, meet the demanded capabilities and not be retired.
+
+    Args:
+        models: The models by name.
+        default: The name of another default than the first one.
+
+    Raises:
+        ModelNotFoundError: ``default`` names none of the models.
     """
 
     def __init__(
         self, models: Mapping[str, ChatModel] | None = None, *, default: str | None = None
     ) -> None:
-        self._models: dict[str, ChatModel] = {}
-        self._default: str | None = None
+        self._models = dict(models or {})
+        self._default = next(iter(self._models), None)
         self._plain: ModelBinding | None = None
         """The answer to a request that asks for nothing, which most are."""
-        for name, model in (models or {}).items():
-            self.register(name, model)
         if default is not None:
-            self.set_default(default)
+            self.get(default)
+            self._default = default
 
-    def register(self, name: str, model: ChatModel) -> None:
-        """Add a model.
+    def with_model(self, name: str, model: ChatModel) -> "ModelRegistry":
+        """Return a registry with one more model.
 
         Raises:
             DuplicateNameError: The name is taken.
         """
         if name in self._models:
             raise DuplicateNameError(f"a model named `{name}` is registered already", name=name)
-        self._models[name] = model
-        if self._default is None:
-            self._default = name
-        self._plain = None
+        return ModelRegistry({**self._models, name: model}, default=self._default)
 
-    def set_default(self, name: str) -> None:
-        """Choose the default among the registered models.
+    def with_default(self, name: str) -> "ModelRegistry":
+        """Return a registry with another default.
 
         Raises:
             ModelNotFoundError: There is no model of that name.
         """
-        self.get(name)
-        self._default = name
-        self._plain = None
+        return ModelRegistry(self._models, default=name)
 
     def get(self, name: str) -> ChatModel:
         """Return the model of that name.
@@ -82,9 +83,9 @@ class ModelRegistry:
         return self._default
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> tuple[str, ...]:
         """The registered names, sorted."""
-        return sorted(self._models)
+        return tuple(sorted(self._models))
 
     def __getitem__(self, name: str) -> ChatModel:
         return self.get(name)

@@ -1,25 +1,24 @@
 """What a model's stream is made of, and how it becomes one message."""
 
-import json
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, TypeAlias, TypeVar
 
 import anyio
-from pydantic import JsonValue
 
+from ..concurrency import CLEAN_UP_SECONDS
 from ..errors import ModelError
 from ..message import (
     AssistantMessage,
     Block,
-    InvalidArguments,
     ReasoningBlock,
     RefusalBlock,
     TextBlock,
     ToolCallBlock,
 )
-from ..text import MAX_JSON_DEPTH, clean_json, parse_json
 from ..usage import Usage
+from ._arguments import parse_arguments, parse_repeated
 from ._response import ModelResponse
 
 
@@ -76,35 +75,6 @@ ModelStreamItem: TypeAlias = (
 )
 
 
-def parse_arguments(raw: str) -> tuple[dict[str, JsonValue], InvalidArguments | None]:
-    """Decode a call's arguments. Blank and ``null`` mean none; all but an object is invalid."""
-    text = raw.strip()
-    if not text or text in ("{}", "null"):
-        return {}, None
-    try:
-        value = parse_json(text)
-        if len(text) > 2 * MAX_JSON_DEPTH and text.count("{") + text.count("[") > MAX_JSON_DEPTH:
-            clean_json(value)  # refuses what is nested too deep
-    except ValueError as exc:
-        return {}, InvalidArguments(raw=raw, reason=f"the arguments are not JSON: {exc}")
-    if not isinstance(value, dict):
-        kind = type(value).__name__
-        return {}, InvalidArguments(
-            raw=raw,
-            reason=f"the arguments must be a JSON object, not {_JSON_NAMES.get(kind, kind)}",
-        )
-    return value, None
-
-
-_JSON_NAMES = {
-    "list": "an array",
-    "str": "a string",
-    "int": "a number",
-    "float": "a number",
-    "bool": "a boolean",
-}
-
-
 class _Call:
     __slots__ = ("fragments", "id", "index", "name", "position")
 
@@ -117,9 +87,7 @@ class _Call:
 
     def block(self) -> ToolCallBlock:
         raw = "".join(self.fragments)
-        arguments, invalid = parse_arguments(raw)
-        if invalid is not None and (once := _without_repeats(raw)) is not None:
-            arguments, invalid = once, None
+        arguments, invalid = parse_repeated(raw)
         return ToolCallBlock(
             id=self.id or f"call_{self.position}",
             name=self.name,
@@ -132,28 +100,6 @@ class _Call:
         if not self.fragments or not self.fragments[-1].rstrip().endswith("}"):
             return False
         return parse_arguments("".join(self.fragments))[1] is None
-
-
-def _without_repeats(raw: str) -> dict[str, JsonValue] | None:
-    """Return the object that ``raw`` holds several times over; ``None`` where it does not.
-
-    Some gateways send the whole arguments once more after the pieces.
-    """
-    found: dict[str, JsonValue] | None = None
-    rest = raw.strip()
-    while rest:
-        try:
-            end = _DECODER.raw_decode(rest)[1]
-        except (ValueError, RecursionError):
-            return None
-        value, invalid = parse_arguments(rest[:end])
-        if invalid is not None or (found is not None and value != found):
-            return None
-        found, rest = value, rest[end:].lstrip()
-    return found
-
-
-_DECODER = json.JSONDecoder()
 
 
 class ToolCallAssembler:
@@ -362,29 +308,37 @@ def merge_stream(items: Iterable[ModelStreamItem]) -> ModelResponse:
     return merger.response()
 
 
+_Stream = TypeVar("_Stream", bound=AsyncIterable[ModelStreamItem])
+
+
 async def drain(stream: AsyncIterable[ModelStreamItem]) -> ModelResponse:
     """Read a stream to its end and return the answer: how a plain call is made from a stream.
 
-    A stream that fails, or whose reader is cancelled, is closed.
+    The completed answer is the end; the stream is closed then, as it is when it fails or its
+    reader is cancelled.
 
     Raises:
         ModelError: The stream failed.
     """
     merger = StreamMerger()
-    try:
+    async with closing_stream(stream):
         async for item in stream:
             merger.add(item)
-    except BaseException:
-        if isinstance(stream, _Closable):
-            with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-                await stream.aclose()
-        raise
+            if merger.completed is not None:
+                break
     return merger.response()
 
 
-_CLOSE_SECONDS = 5.0
+@asynccontextmanager
+async def closing_stream(stream: _Stream) -> AsyncGenerator[_Stream]:
+    """Close ``stream`` when the block is left, even by a cancellation, if it can be closed.
 
-
-@runtime_checkable
-class _Closable(Protocol):
-    async def aclose(self) -> None: ...
+    Closing may take as long as any clean-up does, and then is left.
+    """
+    try:
+        yield stream
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
+                await close()

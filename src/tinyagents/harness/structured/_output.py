@@ -2,61 +2,59 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from ..errors import InvalidRequestError, StructuredOutputError
+from ..json_schema import SchemaCheck, describe, explain_errors
 from ..model import JsonSchemaFormat, ModelProfile, ToolSchema
-from ..text import JsonObject, dump_json, parse_json
+from ..text import JsonObject, clean_json, encode_json, parse_json, unfenced
 
 T = TypeVar("T")
 
 StructuredStrategy: TypeAlias = Literal["native", "tool"]
 """Have the provider hold the answer to the schema, or offer the schema as a tool to call."""
 
-_FENCE = re.compile(r"^\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
-_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+_WRAPPER = "value"
+"""The property of an object that holds an answer that is none."""
+_MEMBER = "property"
+_DEFINITIONS = ("$defs", "definitions")
 
 
 class OutputSpec(Generic[T]):
-    """A type, or a JSON schema, that the final answer must fit.
+    """A type, or a JSON schema, that the final answer must fit. Compiled once, and then only read.
 
     Args:
-        output: Anything that pydantic can describe, or a JSON schema as a mapping.
+        output: Anything that pydantic can describe, or a JSON schema as a mapping, by default in
+            the dialect of 2020-12.
 
     Raises:
-        InvalidRequestError: It cannot be described as JSON.
+        InvalidRequestError: It cannot be described as JSON, or the schema is none, or a reference
+            in it leads out of it or to nothing: nothing is downloaded.
     """
 
     def __init__(self, output: type[T] | Mapping[str, Any]) -> None:
-        self._adapter: TypeAdapter[T] | None = None
+        self._checked: TypeAdapter[T] | SchemaCheck
         self._wrapped = False
+        self.schema: dict[str, Any]
+        """What the model is shown; always an object at the top."""
         self.name: str
-        """What the model and errors call the type."""
+        """What errors call the type, and the model too, as far as its provider takes the name."""
         if isinstance(output, Mapping):
-            self.schema: JsonObject = dict(output)
-            title = output.get("title")
-            self.name = _safe_name(title if isinstance(title, str) else "output")
+            self._checked, self.schema = _compile(output)
+            title = self.schema.get("title")
+            self.name = (title.strip() if isinstance(title, str) else "") or "output"
         else:
-            self._adapter, self.schema = _describe(output)
-            self.name = _safe_name(_type_name(output))
-        self._own_schema = self.schema
+            self._checked, self.schema = _describe(output)
+            self.name = _type_name(output)
         description = self.schema.get("description")
         self.description: str | None = description if isinstance(description, str) else None
         if self.schema.get("type") != "object" and "$ref" not in self.schema:
             # Providers take object schemas only, at the top.
             self._wrapped = True
-            inner = dict(self.schema)
-            defs = inner.pop("$defs", None)
-            self.schema = {
-                "type": "object",
-                "properties": {"value": inner},
-                "required": ["value"],
-                "additionalProperties": False,
-                **({"$defs": defs} if defs is not None else {}),
-            }
+            self.schema = _wrapping(self.schema)
 
     def strategy_for(self, profile: ModelProfile) -> StructuredStrategy:
         """Choose how to ask a model: natively where it can dependably, else by tool call."""
@@ -85,9 +83,8 @@ class OutputSpec(Generic[T]):
         Raises:
             StructuredOutputError: The text is not JSON, or does not fit.
         """
-        fenced = _FENCE.match(text)
         try:
-            value = parse_json(fenced.group(1) if fenced else text.strip())
+            value = parse_json(unfenced(text))
         except ValueError as exc:
             raise StructuredOutputError(
                 f"the answer is not JSON, as `{self.name}` needs it: {exc}",
@@ -104,22 +101,19 @@ class OutputSpec(Generic[T]):
             StructuredOutputError: It does not fit; ``errors`` says where.
         """
         problems: list[str]
+        root = "answer"
         if self._wrapped and _is_wrapping(value):
-            value = value["value"]
-        if self._adapter is None:
-            problems = _schema_problems(value, self._own_schema)
+            value, root = value[_WRAPPER], f"{root}.{_WRAPPER}"
+        if isinstance(self._checked, SchemaCheck):
+            problems = self._checked.problems(value, root, member=_MEMBER)
             if not problems:
-                typed: T = value
-                return typed
+                return cast("T", value)
         else:
             try:
                 # From JSON text: strict types take dates and enums in their JSON form alone.
-                return self._adapter.validate_json(dump_json(value))
+                return self._checked.validate_json(encode_json(value))
             except ValidationError as exc:
-                problems = [
-                    f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}"
-                    for error in exc.errors(include_url=False, include_input=False)
-                ]
+                problems = explain_errors(exc, value, root, member=_MEMBER)
         raise StructuredOutputError(
             f"the answer does not fit `{self.name}`: {'; '.join(problems)}",
             schema_name=self.name,
@@ -131,32 +125,39 @@ class OutputSpec(Generic[T]):
 def _describe(output: type[T]) -> tuple[TypeAdapter[T], JsonObject]:
     try:
         adapter: TypeAdapter[T] = TypeAdapter(output)
-        return adapter, adapter.json_schema()
+        return adapter, describe(adapter)
     except Exception as exc:
         raise InvalidRequestError(f"`{output!r}` cannot be an output type: {exc}") from exc
 
 
-def _schema_problems(value: Any, schema: JsonObject) -> list[str]:
-    from jsonschema.validators import validator_for
+def _compile(output: Mapping[str, Any]) -> tuple[SchemaCheck, JsonObject]:
+    try:
+        schema = cast("JsonObject", clean_json(output))
+    except (TypeError, ValueError) as exc:
+        raise InvalidRequestError(f"the output schema: no JSON Schema: {exc}") from exc
+    return SchemaCheck(schema, "the output schema"), schema
 
-    validator = validator_for(schema)(schema)
-    return [
-        f"{error.json_path.removeprefix('$.') or 'answer'}: {error.message}"
-        for error in validator.iter_errors(value)
-    ]
+
+def _wrapping(schema: JsonObject) -> JsonObject:
+    """Return an object schema with the schema as its only property."""
+    shared = {key: schema[key] for key in _DEFINITIONS if key in schema}
+    inner = {key: value for key, value in schema.items() if key not in shared}
+    return {
+        "type": "object",
+        "properties": {_WRAPPER: inner},
+        "required": [_WRAPPER],
+        "additionalProperties": False,
+        **shared,
+    }
 
 
 def _is_wrapping(value: Any) -> TypeGuard[dict[str, Any]]:
     # A model that answers without the wrapping is understood all the same.
-    return isinstance(value, dict) and "value" in value
+    return isinstance(value, dict) and _WRAPPER in value
 
 
 def _type_name(output: Any) -> str:
-    """Return ``City`` for a class, and something like ``list_City`` for ``list[City]``."""
+    """Return ``City`` for a class, and ``list[City]`` for a list of it."""
     if get_args(output) or not isinstance(output, type):
         return re.sub(r"(\w+\.)+", "", str(output))
     return output.__name__
-
-
-def _safe_name(name: str) -> str:
-    return _NAME.sub("_", name).strip("_")[:64] or "output"

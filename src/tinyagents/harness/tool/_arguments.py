@@ -1,23 +1,25 @@
 """How the arguments of a call become the values that a function gets."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
-import orjson
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation
-from pydantic_core import ErrorDetails, SchemaError
+from pydantic_core import SchemaError
 from typing_extensions import TypedDict
 
 from ..errors import ToolSchemaError
-from ..text import JsonObject, copied_json, dump_json
-from ._schema import dangling_reference, describe, object_schema
+from ..json_schema import (
+    SchemaCheck,
+    describe,
+    explain_errors,
+    object_schema,
+    unexpected_problem,
+)
+from ..text import JsonObject, copied_json, encode_json
 
-if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
-
-_MOST_ERRORS = 20
-"""A model that got more than that wrong is not helped by a longer list."""
+_ROOT = "arguments"
+"""What the path of a problem begins with."""
 
 
 class ArgumentsInvalid(Exception):
@@ -56,17 +58,17 @@ class TypedArguments:
 
     def check(self, arguments: Any, /) -> Any:
         try:
-            text: bytes | str = orjson.dumps(arguments)
-        except (orjson.JSONEncodeError, UnicodeEncodeError):
-            text = _dumped(arguments)
+            text = encode_json(arguments)
+        except (TypeError, ValueError) as exc:
+            raise ArgumentsInvalid([f"{_ROOT}: {exc}"]) from None
         try:
             # From JSON text, as only from there strict mode takes dates, enums and such. Writing
             # the text costs less than any conversion in Python.
             return self._validate(text, strict=True)
         except ValidationError as exc:
-            raise ArgumentsInvalid(_explain(exc, arguments)) from None
+            raise ArgumentsInvalid(explain_errors(exc, arguments, _ROOT)) from None
         except Exception as exc:
-            raise ArgumentsInvalid([_unexpected(exc)]) from exc
+            raise ArgumentsInvalid([unexpected_problem(exc, _ROOT)]) from exc
 
 
 class WholeArguments:
@@ -86,34 +88,22 @@ class WholeArguments:
 class RawArguments:
     """Checked by jsonschema against a schema that was given as such, and handed on unchanged."""
 
-    __slots__ = ("_validator", "parameters")
+    __slots__ = ("_schema", "parameters")
 
     def __init__(self, parameters: JsonObject, tool: str) -> None:
         self.parameters = parameters
-        self._validator = _compiled(parameters, tool)
+        self._schema = SchemaCheck(parameters, parameters_of(tool), ToolSchemaError)
 
     def check(self, arguments: Any, /) -> dict[str, Any]:
-        try:
-            found = list(self._validator.iter_errors(arguments))
-        except Exception as exc:
-            raise ArgumentsInvalid([_unexpected(exc)]) from exc
-        errors = list(dict.fromkeys(said for error in found for said in _said(error)))
-        if errors:
-            raise ArgumentsInvalid(errors[:_MOST_ERRORS])
+        if problems := self._schema.problems(arguments, _ROOT):
+            raise ArgumentsInvalid(problems)
         # The handler may change what it gets; the transcript holds the other copy.
         return cast("dict[str, Any]", copied_json(arguments))
 
 
-def _dumped(arguments: Any) -> str:
-    try:
-        return dump_json(arguments)
-    except (TypeError, ValueError) as exc:
-        raise ArgumentsInvalid([f"arguments: {exc}"]) from None
-
-
-def _unexpected(error: Exception) -> str:
-    """Return what to say of an error that a check is not meant to raise, such as a validator's."""
-    return f"arguments: they could not be checked: {type(error).__name__}: {error}"
+def parameters_of(tool: str) -> str:
+    """Return what messages call the parameters of a tool."""
+    return f"the parameters of `{tool}`"
 
 
 def typed_arguments(fields: Mapping[str, Any], tool: str, module: str) -> TypedArguments:
@@ -168,104 +158,8 @@ def _adapter(fields: Mapping[str, Any], module: str) -> "TypeAdapter[Any]":
 
 
 def _described(adapter: "TypeAdapter[Any]", tool: str) -> JsonObject:
-    described = object_schema(describe(adapter), tool)
-    described.pop("title", None)
-    return described
+    return object_schema(describe(adapter), parameters_of(tool), ToolSchemaError)
 
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
-
-
-def _explain(error: ValidationError, arguments: Any) -> list[str]:
-    """Return one sentence for each problem, with the path to it."""
-    details = error.errors(include_url=False, include_context=False)
-    return [_problem(detail, arguments) for detail in details[:_MOST_ERRORS]]
-
-
-def _problem(detail: ErrorDetails, arguments: Any) -> str:
-    path = _path(detail, arguments)
-    match detail["type"]:
-        case "missing" | "missing_argument":
-            return f"{path} is missing"
-        case "extra_forbidden":
-            return f"{path} is not a parameter"
-        case _:
-            said = detail["msg"]
-            return f"{path}: {said[:1].lower()}{said[1:]}, got {_kind(detail['input'])}"
-
-
-def _path(detail: ErrorDetails, arguments: Any) -> str:
-    """Return the path, without the labels of union members that pydantic puts in."""
-    path = "arguments"
-    here = arguments
-    for step in detail["loc"]:
-        try:
-            here = here[step]
-        except (LookupError, TypeError):
-            if detail["type"] != "missing" or step != detail["loc"][-1]:
-                continue
-        path += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return path
-
-
-def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case Mapping():
-            return "object"
-        case list():
-            return "array"
-        case _:
-            return type(value).__name__
-
-
-def _compiled(schema: JsonObject, tool: str) -> "Validator":
-    # Here and not above: loading it costs 0.1 s, and most applications need none of it.
-    from jsonschema import SchemaError as InvalidSchema
-    from jsonschema.validators import Draft202012Validator, validator_for
-    from referencing.jsonschema import EMPTY_REGISTRY
-
-    kind = validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except InvalidSchema as exc:
-        where = "".join(f"[{step!r}]" for step in exc.absolute_path)
-        raise ToolSchemaError(
-            f"the parameters of `{tool}`{where} are no JSON Schema: {exc.message}"
-        ) from exc
-    if ref := dangling_reference(schema):
-        raise ToolSchemaError(f"the reference `{ref}` in the parameters of `{tool}` leads nowhere")
-    # With a registry of its own, a reference to another document is an error and not a download.
-    return kind(schema, registry=EMPTY_REGISTRY)
-
-
-def _said(error: Any) -> Iterator[str]:
-    """Yield the sentences about one problem that jsonschema found."""
-    path = "arguments" + "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path
-    )
-    value: Any = error.validator_value
-    got: Any = error.instance
-    match error.validator:
-        case "type":
-            wanted = value if isinstance(value, str) else " or ".join(value)
-            yield f"{path}: {wanted} is needed, got {_kind(got)}"
-        case "enum":
-            yield f"{path}: must be one of {dump_json(value)}, got {_kind(got)}"
-        case "required":
-            yield from (f"{path}.{name} is missing" for name in value if name not in got)
-        case "additionalProperties" if value is False and "patternProperties" not in error.schema:
-            known = error.schema.get("properties", {})
-            yield from (f"{path}.{name} is not a parameter" for name in got if name not in known)
-        case _:
-            yield f"{path}: {error.message}"

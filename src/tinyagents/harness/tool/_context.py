@@ -34,6 +34,20 @@ class InterruptSignal(BaseException):
         self.payload = payload
 
 
+def without_questions(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what a group stands for that a task group has made of a question in it.
+
+    The first question where it holds nothing else, or else all that is not one.
+    """
+    asked, others = group.split(InterruptSignal)
+    if asked is None or others is not None:
+        return others or group
+    signal: BaseException = asked
+    while isinstance(signal, BaseExceptionGroup):
+        signal = signal.exceptions[0]
+    return signal
+
+
 class ToolContext(Generic[DataT]):
     """What a tool may know of the run that calls it: one for each call.
 

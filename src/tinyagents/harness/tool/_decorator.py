@@ -19,14 +19,14 @@ from typing import (
 from pydantic import JsonValue, ValidationError
 
 from ..errors import ConfigurationError, ToolSchemaError
+from ..json_schema import object_schema
 from ..model import ToolSchema
 from ..text import JsonObject
-from ._arguments import Arguments, RawArguments, typed_arguments
+from ._arguments import Arguments, RawArguments, parameters_of, typed_arguments
 from ._body import Body, bind_names, make_body
 from ._context import ToolContext
 from ._docstring import parse_docstring
 from ._policy import ToolPolicy, ToolRuntime
-from ._schema import object_schema
 from ._signature import Signature, function_docstring, function_name, is_method, read_signature
 from ._tool import Tool
 
@@ -273,7 +273,7 @@ def _arguments(
 ) -> Arguments:
     if parameters is None:
         return typed_arguments(signature.fields, name, function.__module__)
-    schema = object_schema(parameters, name)
+    schema = object_schema(parameters, parameters_of(name), ToolSchemaError)
     properties = cast("JsonObject", schema["properties"])
     unknown = properties.keys() - signature.fields.keys()
     if unknown and not signature.bag:

@@ -1,30 +1,17 @@
 """Arguments that do not fit, read as the model most likely meant them."""
 
-import re
 from collections.abc import Iterator
 from typing import cast
 
 from pydantic import JsonValue
 
 from ..errors import ToolArgumentsError
-from ..text import JsonObject, parse_json
-from ._schema import referred
+from ..json_schema import kind_of, variants
+from ..text import JsonObject, parse_json, unfenced
 from ._tool import Tool
 
 _ENVELOPES = ("properties", "arguments", "args", "parameters", "params", "param", "input")
-_FENCE = re.compile(r"^\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
-_KINDS = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-    dict: "object",
-}
-_EVERY_KIND = frozenset(_KINDS.values())
-_DEEPEST = 32
-"""References within references that are followed before a schema is taken to be circular."""
+_EVERY_KIND = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
 
 
 def normalize_arguments(raw: JsonValue, tool: Tool) -> JsonObject | None:
@@ -75,9 +62,8 @@ def _candidates(raw: JsonObject, tool: Tool) -> Iterator[JsonObject]:
 
 def _decoded(text: str) -> JsonValue:
     """Return the JSON value that a text is, in a code fence or not; the text if it is none."""
-    fenced = _FENCE.match(text)
     try:
-        return parse_json(fenced[1] if fenced else text)
+        return parse_json(unfenced(text))
     except ValueError:
         return text
 
@@ -110,7 +96,7 @@ class _Reader:
     def _kinds(self, schema: JsonValue) -> frozenset[str]:
         """Return the kinds of JSON value that a schema accepts, as far as it can be seen."""
         kinds: set[str] = set()
-        for variant in self._variants(schema):
+        for variant in variants(self._root, schema):
             values = [variant["const"]] if "const" in variant else variant.get("enum")
             match variant.get("type"), values:
                 case str(kind), _:
@@ -118,28 +104,15 @@ class _Reader:
                 case list(several), _:
                     kinds.update(str(kind) for kind in several)
                 case _, list(values):
-                    kinds.update(_KINDS[type(value)] for value in values)
+                    kinds.update(map(kind_of, values))
                 case _:
                     return _EVERY_KIND
         return frozenset(kinds)
 
     def _variant(self, kind: str, schema: JsonValue) -> JsonObject:
         """Return the one variant for a kind of value; where there are several nobody can tell."""
-        found = [each for each in self._variants(schema) if each.get("type") == kind]
+        found = [each for each in variants(self._root, schema) if each.get("type") == kind]
         return found[0] if len(found) == 1 else {}
-
-    def _variants(self, schema: JsonValue, depth: int = 0) -> Iterator[JsonObject]:
-        if not isinstance(schema, dict) or depth > _DEEPEST:
-            return
-        if isinstance(ref := schema.get("$ref"), str):
-            yield from self._variants(referred(self._root, ref), depth + 1)
-            return
-        for union in (schema.get("anyOf"), schema.get("oneOf")):
-            if isinstance(union, list):
-                for member in union:
-                    yield from self._variants(member, depth + 1)
-                return
-        yield schema
 
 
 def _scalar(value: str | float, kinds: frozenset[str]) -> JsonValue:
@@ -148,5 +121,5 @@ def _scalar(value: str | float, kinds: frozenset[str]) -> JsonValue:
     read = _decoded(value) if isinstance(value, str) else value
     if isinstance(read, float) and "number" not in kinds and read.is_integer():
         read = int(read)
-    kind = _KINDS[type(read)]
+    kind = kind_of(read)
     return read if kind in kinds or (kind == "integer" and "number" in kinds) else value

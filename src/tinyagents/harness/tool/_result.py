@@ -5,7 +5,6 @@ from copy import copy
 from pathlib import PurePath
 from typing import Any, TypeAlias, cast
 
-import orjson
 from pydantic import JsonValue
 from pydantic_core import (
     PydanticSerializationError,
@@ -22,7 +21,6 @@ ResultContent: TypeAlias = str | Block | Sequence[Block]
 
 _BLOCKS = (TextBlock, ImageBlock, AudioBlock, FileBlock, JsonBlock)
 """What a tool can hand to a model as it is; other blocks are for models to write."""
-_PLAIN_JSON = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 class ToolResult:
@@ -188,8 +186,8 @@ def _content_of(value: Any) -> ResultContent:
         return str(value)
     if isinstance(value, dict | list):
         try:
-            return orjson.dumps(value, option=_PLAIN_JSON).decode()
-        except orjson.JSONEncodeError:
+            return dump_json(value)
+        except (TypeError, ValueError):
             pass  # there is something in it that JSON itself has no form for
     if isinstance(value, _BLOCKS):
         return value

@@ -11,17 +11,23 @@ from pydantic.errors import PydanticUserError
 
 from ..concurrency import within
 from ..errors import ConfigurationError, ToolArgumentsError, ToolSchemaError
+from ..json_schema import describe, object_schema, without_properties
 from ..model import ToolSchema
 from ..text import JsonObject, dump_json
-from ._arguments import Arguments, ArgumentsInvalid, RawArguments, model_arguments
+from ._arguments import (
+    Arguments,
+    ArgumentsInvalid,
+    RawArguments,
+    model_arguments,
+    parameters_of,
+)
 from ._attempts import run_attempts
 from ._body import Body, bind_names, bind_whole, make_body
-from ._context import ToolContext
+from ._context import ToolContext, without_questions
 from ._docstring import parse_docstring
 from ._inject import Injected
 from ._policy import ToolPolicy
 from ._result import ToolResult, cut_result, own_result
-from ._schema import describe, object_schema, without_properties
 from ._signature import (
     Signature,
     first_parameter,
@@ -106,7 +112,7 @@ class Tool:
                 a parameter that nobody fills.
         """
         filled = injected or {}
-        declared = object_schema(parameters, name)
+        declared = object_schema(parameters, parameters_of(name), ToolSchemaError)
         shown = without_properties(declared, filled)
         signature = _handler_signature(handler, name)
         resolvers = {key: mark.resolver() for key, mark in filled.items()}
@@ -272,11 +278,17 @@ class Tool:
         """
         runtime = self.policy.runtime
         ctx.restarted(1)
-        if timeout is None and not runtime.max_retries:
-            value = await self._body(bound.arguments, ctx)
-        else:
-            call = partial(self._body, bound.arguments, ctx)
-            value = await within(timeout, partial(run_attempts, call, ctx, retries=self.retries))
+        try:
+            if timeout is None and not runtime.max_retries:
+                value = await self._body(bound.arguments, ctx)
+            else:
+                call = partial(self._body, bound.arguments, ctx)
+                attempts = partial(run_attempts, call, ctx, retries=self.retries)
+                value = await within(timeout, attempts)
+        except BaseExceptionGroup as group:
+            if (told := without_questions(group)) is group:
+                raise
+            raise told from None
         result = own_result(value)
         if runtime.max_result_chars is not None:
             return cut_result(result, runtime.max_result_chars)

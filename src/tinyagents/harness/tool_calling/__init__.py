@@ -3,6 +3,7 @@
 Repairs the arguments that models write, and will hold the dialects for models without native calls.
 """
 
-from ._repair import first_object, repair_arguments, strip_template_markers
+from ._relaxed import relaxed_object
+from ._repair import repair_arguments, strip_template_markers
 
-__all__ = ("first_object", "repair_arguments", "strip_template_markers")
+__all__ = ("relaxed_object", "repair_arguments", "strip_template_markers")

@@ -1,0 +1,111 @@
+"""The schemas inside of a schema."""
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from ..text import JsonObject
+
+_MAPS = frozenset(
+    ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas", "dependencies")
+)
+_LISTS = frozenset(("anyOf", "oneOf", "allOf", "prefixItems", "items"))
+_SINGLE = frozenset(
+    (
+        *("items", "additionalItems", "unevaluatedItems", "contains", "additionalProperties"),
+        *("unevaluatedProperties", "propertyNames", "not", "if", "then", "else", "contentSchema"),
+    )
+)
+_DEEPEST = 32
+"""References within references that are followed before a schema is taken to be circular."""
+
+Place: TypeAlias = tuple[str] | tuple[str, str | int]
+"""Where a schema stands in another: the keyword, and the name or the position under it."""
+
+
+def parts(schema: JsonObject) -> Iterator[JsonObject]:
+    """Yield a schema and all that stand in it, without following references."""
+    yield schema
+    for child in _children(schema):
+        yield from parts(child)
+
+
+def rebuilt(schema: JsonObject, change: Callable[[Place, JsonObject], JsonObject]) -> JsonObject:
+    """Return a copy with each schema that stands directly in it replaced.
+
+    Args:
+        schema: The schema; it is not changed.
+        change: Gets the place and the schema there, and returns what shall stand there.
+    """
+
+    def changed(place: Place, child: JsonValue) -> JsonValue:
+        return change(place, child) if isinstance(child, dict) else child
+
+    copy: JsonObject = {}
+    for key, value in schema.items():
+        match value:
+            case dict() if key in _MAPS:
+                copy[key] = {name: changed((key, name), child) for name, child in value.items()}
+            case list() if key in _LISTS:
+                copy[key] = [changed((key, at), child) for at, child in enumerate(value)]
+            case dict() if key in _SINGLE:
+                copy[key] = changed((key,), value)
+            case _:
+                copy[key] = value
+    return copy
+
+
+def variants(root: JsonObject, schema: JsonValue) -> Iterator[JsonObject]:
+    """Yield the schemas that a value may fit, with references and unions resolved.
+
+    A reference that leads nowhere, or in a circle, has none.
+
+    Args:
+        root: The whole schema, which references start from.
+        schema: A part of it.
+    """
+    yield from _variants(root, schema, 0)
+
+
+def _variants(root: JsonObject, schema: JsonValue, depth: int) -> Iterator[JsonObject]:
+    if not isinstance(schema, dict) or depth > _DEEPEST:
+        return
+    if isinstance(ref := schema.get("$ref"), str):
+        yield from _variants(root, _referred(root, ref), depth + 1)
+        return
+    for union in (schema.get("anyOf"), schema.get("oneOf")):
+        if isinstance(union, list):
+            for member in union:
+                yield from _variants(root, member, depth + 1)
+            return
+    yield schema
+
+
+def _referred(root: JsonObject, ref: str) -> JsonValue:
+    here: JsonValue = root if ref.startswith("#") else None
+    for step in ref.removeprefix("#").split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        match here:
+            case dict():
+                here = here.get(key)
+            case list() if key.isdecimal() and int(key) < len(here):
+                here = here[int(key)]
+            case _:
+                return None
+    return here
+
+
+def _children(schema: JsonObject) -> Iterator[JsonObject]:
+    for key, value in schema.items():
+        inside: list[JsonValue] = []
+        match value:
+            case dict() if key in _MAPS:
+                inside = list(value.values())
+            case list() if key in _LISTS:
+                inside = value
+            case dict() if key in _SINGLE:
+                inside = [value]
+            case _:
+                continue
+        yield from (child for child in inside if isinstance(child, dict))
