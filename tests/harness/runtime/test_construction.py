@@ -7,7 +7,7 @@ import pytest
 from tinyagents import AgentHarness, Middleware, RunContext, RunLimits, RunPolicy, tool
 from tinyagents.harness.errors import ConfigurationError, InvalidRequestError
 from tinyagents.harness.retry import FallbackPolicy
-from tinyagents.testkit import ScriptedModel, call, say, say_json
+from tinyagents.testkit import EventRecorder, ScriptedModel, call, say, say_json
 
 
 def agent(**options: Any) -> AgentHarness:
@@ -69,13 +69,33 @@ class Misspelt(Middleware):
         ([Audit], r"Audit\(\)"),
         ([lambda ctx: None], "no middleware"),
         ([Blocking()], "async def"),
-        ([Misspelt()], "before_model"),
         (Audit(), "list"),
     ],
 )
 def test_middleware_that_could_not_work_is_refused(middleware: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         agent(middleware=middleware)
+
+
+def test_a_method_that_is_nearly_a_hook_is_remarked_on(caplog: pytest.LogCaptureFixture) -> None:
+    agent(middleware=[Misspelt()])
+    assert "`Misspelt.before_modle` is no hook" in caplog.text
+    assert "did you mean `before_model`" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"system": 3}, "`system` is a text"),
+        ({"listeners": [3]}, "3 is no listener"),
+        ({"listeners": [EventRecorder]}, "no listener"),
+    ],
+)
+def test_instructions_and_listeners_of_another_type_are_refused(options: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        agent(**options)
+    with pytest.raises(ConfigurationError, match=says):
+        agent().replace(**options)
 
 
 async def test_an_input_that_is_no_message_is_refused() -> None:

@@ -22,7 +22,7 @@ async def test_a_copy_may_use_another_of_its_models_by_name() -> None:
     agent = AgentHarness(models={"small": echo("small"), "large": echo("large")})
     changed = agent.replace(model="large")
     assert (await changed.invoke(None, "hi")).text == "large"
-    assert changed.models.names == ["large", "small"]
+    assert changed.models.names == ("large", "small")
     assert (await agent.invoke(None, "hi")).text == "small"
 
 
@@ -38,7 +38,7 @@ async def test_a_copy_with_another_model_keeps_the_fallbacks() -> None:
 async def test_models_that_are_given_stand_in_the_place_of_all() -> None:
     agent = AgentHarness(model=echo("old"), models={"other": echo("other")})
     changed = agent.replace(models={"new": echo("new")})
-    assert changed.models.names == ["new"]
+    assert changed.models.names == ("new",)
     assert (await changed.invoke(None, "hi")).text == "new"
 
 

@@ -5,6 +5,7 @@ import gc
 import anyio
 import pytest
 
+from tests.support import PATIENCE
 from tinyagents import (
     AgentHarness,
     CancellationToken,
@@ -21,6 +22,7 @@ from tinyagents.harness.stream import (
     EventChunk,
     MessageDiscarded,
     ReasoningDelta,
+    RefusalDelta,
     ToolCallDelta,
     ToolProgress,
     UsageUpdate,
@@ -32,6 +34,7 @@ from tinyagents.testkit import (
     assert_event_grammar,
     call,
     fail,
+    refuse,
     say,
     think,
 )
@@ -95,6 +98,15 @@ async def test_reasoning_and_tool_calls_are_shown_as_they_come() -> None:
     assert arguments == '{"a":1,"b":2}'
 
 
+async def test_a_refusal_is_shown_as_it_comes_and_is_no_text() -> None:
+    chunks = [c async for c in harness(refuse("I can", "not.")).stream(None, "go")]
+    shown = [c.text for c in chunks if isinstance(c, RefusalDelta)]
+    assert shown == ["I can", "not."]
+    assert not any(isinstance(chunk, TextDelta) for chunk in chunks)
+    (whole,) = (c.message for c in chunks if isinstance(c, MessageCompleted))
+    assert whole.refusal == "I cannot."
+
+
 async def test_pieces_of_a_failed_attempt_are_declared_void() -> None:
     agent = harness(fail(ServerError("down"), after="half an "), say("answer"), sleep=FakeSleep())
     chunks = [chunk async for chunk in agent.stream(None, "go")]
@@ -151,7 +163,7 @@ async def test_a_stream_that_is_dropped_cancels_its_run() -> None:
 
     await look()
     gc.collect()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         await ended.wait()
 
 
@@ -231,6 +243,42 @@ async def test_a_handle_runs_on_whoever_looks_and_gives_the_result() -> None:
     assert second == first[1:]
     assert handle.status().status == "completed"
     assert handle.done
+
+
+async def test_a_handle_keeps_the_chunks_of_the_modes_that_it_was_started_with() -> None:
+    agent = harness(call("add", a=1, b=2), say("three"))
+    handle = agent.start(None, "go", modes={"events", "final"})
+    await handle
+    kinds = {type(chunk) async for chunk in handle.subscribe()}
+    assert kinds == {EventChunk, Final}
+    assert [type(chunk) async for chunk in handle.subscribe(modes="final")] == [Final]
+    with pytest.raises(InvalidRequestError, match="`messages`, `tools`"):
+        handle.subscribe(modes=("messages", "tools", "final"))
+
+
+async def test_a_handle_keeps_no_event_unless_it_is_asked_to() -> None:
+    handle = harness(say("three")).start(None, "go")
+    await handle
+    assert {chunk.mode async for chunk in handle.subscribe()} == {"messages", "final"}
+    with pytest.raises(InvalidRequestError, match="`events`"):
+        handle.subscribe(modes="events")
+
+
+async def test_a_handle_that_keeps_nothing_still_gives_the_result() -> None:
+    handle = harness(say("three")).start(None, "go", modes=())
+    assert [chunk async for chunk in handle.subscribe()] == []
+    assert (await handle).text == "three"
+
+
+async def test_a_stream_that_is_closed_before_its_first_step_has_no_run() -> None:
+    recorder = EventRecorder()
+    stream = harness(say("three"), listeners=[recorder]).stream(None, "go")
+    await stream.aclose()
+    with pytest.raises(RunCancelledError, match="before it began: the consumer left") as caught:
+        await stream.result()
+    assert caught.value.reason == "the consumer left the stream"
+    assert [chunk async for chunk in stream] == []
+    assert recorder.kinds == []
 
 
 async def test_a_handle_cancels_the_run() -> None:

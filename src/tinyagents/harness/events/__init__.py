@@ -5,6 +5,8 @@ The classes of the kinds are loaded when one is first used: a run that nobody ob
 
 from typing import TYPE_CHECKING
 
+from .. import _lazy
+from ._run_status import RunStatus
 from ._sink import EventListener, EventLog, EventOrigin, EventSink, EventStamp, ListenerLike
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
         event_kinds,
         load_event,
     )
-    from ._status import ExecutionStatus, HarnessRunStatus
+    from ._status import HarnessRunStatus
 
 __all__ = (
     "AgentEvent",
@@ -87,7 +89,6 @@ __all__ = (
     "EventOrigin",
     "EventSink",
     "EventStamp",
-    "ExecutionStatus",
     "FallbackSelected",
     "FallbackSkipped",
     "HarnessRunStatus",
@@ -115,6 +116,7 @@ __all__ = (
     "RunInterrupted",
     "RunPaused",
     "RunStarted",
+    "RunStatus",
     "StateUpdated",
     "Steered",
     "StreamClosed",
@@ -139,18 +141,7 @@ __all__ = (
     "load_event",
 )
 
-
-def __getattr__(name: str) -> object:
-    if name in ("ExecutionStatus", "HarnessRunStatus"):
-        from . import _status
-
-        return getattr(_status, name)
-    if name in __all__:
-        from . import _kinds
-
-        return getattr(_kinds, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    # `_kinds` has every name that is neither here already nor said to come from elsewhere.
+    _HOMES = {"_kinds": __all__, "_status": ("HarnessRunStatus",)}
+    __getattr__, __dir__ = _lazy.names(__name__, _HOMES)

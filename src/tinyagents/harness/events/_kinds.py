@@ -98,6 +98,10 @@ class ModelCompleted(AgentEvent, frozen=True):
     model: str = ""
     """The registered name of the model that answered."""
     provider: str = ""
+    requested: str | None = None
+    """The model that was asked for, when one was."""
+    source: str | None = None
+    """Why this one: see :data:`tinyagents.harness.model.ModelSource`."""
     started_at_ms: int | None = None
     duration_ms: float | None = None
     finish_reason: str | None = None
@@ -262,7 +266,9 @@ class ToolProgress(AgentEvent, frozen=True):
     kind: Literal["tool.progress"] = "tool.progress"
     call_id: str
     tool_name: str | None = None
-    message: str
+    characters: int = 0
+    message: str | None = None
+    """Only when tool payloads are captured."""
 
 
 class UnknownToolCall(AgentEvent, frozen=True):

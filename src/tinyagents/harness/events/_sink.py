@@ -169,6 +169,11 @@ class EventSink:
         from ._kinds import event_class
 
         offset, time_ms, kind, origin, payload = record
+        # Errors quote what files and servers say, which need not be text that can be stored.
+        fields: dict[str, Any] = {
+            name: clean_text(value) if value.__class__ is str else value
+            for name, value in payload.items()
+        }
         return event_class(kind)(
             id=f"{self._id}-evt-{offset}",
             offset=offset,
@@ -181,7 +186,7 @@ class EventSink:
             depth=origin.depth,
             tags=origin.tags,
             cause=origin.cause,
-            **{k: clean_text(v) if v.__class__ is str else v for k, v in payload.items()},
+            **fields,
         )
 
     def _deliver(self, event: "AgentEvent") -> None:

@@ -1,24 +1,13 @@
 """What a run is doing at one moment, as data for a status page or a store."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from ..cost import CostTotals
 from ..usage import Usage
-
-ExecutionStatus: TypeAlias = Literal[
-    "pending",
-    "running",
-    "interrupted",
-    "paused",
-    "completed",
-    "stopped",
-    "failed",
-    "cancelled",
-]
-"""How far a run has come. ``interrupted`` and ``paused`` ones can go on; the last four are final."""
+from ._run_status import RunStatus
 
 
 class HarnessRunStatus(BaseModel):
@@ -32,7 +21,8 @@ class HarnessRunStatus(BaseModel):
     thread_id: str | None = None
     component: str = "agent"
     """What events call the agent."""
-    status: ExecutionStatus
+    status: RunStatus | Literal["pending"]
+    """``pending``: nothing has happened yet."""
     phase: str
     """The loop's phase; of a run that waits, the one that it goes on with."""
     model_calls: int = 0

@@ -24,6 +24,7 @@ from ._open import (
     as_messages,
     begin,
     check_fallbacks,
+    event_listeners,
     model_registry,
     new_snapshot,
     open_run,
@@ -32,7 +33,8 @@ from ._open import (
     system_prompt,
     with_model,
 )
-from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
+from ._options import DEFAULT_MODES, AgentInput, ModelLike, RunOptions, SystemPrompt
+from ._production import Production
 from ._resume import continued, copied, reconfigured
 from ._stream import AgentStream
 
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
 
 StateT = TypeVar("StateT")
 T = TypeVar("T")
-
-_DEFAULT_MODES: "tuple[StreamMode, ...]" = ("messages", "tools", "final")
 
 
 class AgentHarness:
@@ -103,7 +103,7 @@ class AgentHarness:
             clock=clock or SystemClock(),
             ids=ids or RandomIds(),
             sleep=sleep or anyio.sleep,
-            listeners=tuple(listeners),
+            listeners=event_listeners(listeners),
         )
         check_fallbacks(policy, self._spec.models)
 
@@ -163,7 +163,7 @@ class AgentHarness:
             system=old.system if system is None else system_prompt(system),
             policy=changed_policy,
             settings=settings or old.settings,
-            listeners=old.listeners if listeners is None else tuple(listeners),
+            listeners=old.listeners if listeners is None else event_listeners(listeners),
             clock=clock or old.clock,
             ids=ids or old.ids,
             sleep=sleep or old.sleep,
@@ -266,7 +266,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: Any = None,
-        modes: "Iterable[StreamMode] | StreamMode" = _DEFAULT_MODES,
+        modes: "Iterable[StreamMode] | StreamMode" = DEFAULT_MODES,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, Any]:
         """Run the agent and hand out what happens piece by piece; the consumer owns the run.
@@ -296,6 +296,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: None = None,
+        modes: "Iterable[StreamMode] | StreamMode" = ...,
         **options: Unpack[RunOptions],
     ) -> RunHandle[StateT, None]: ...
     @overload
@@ -305,6 +306,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: type[T],
+        modes: "Iterable[StreamMode] | StreamMode" = ...,
         **options: Unpack[RunOptions],
     ) -> RunHandle[StateT, T]: ...
     @overload
@@ -314,6 +316,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: Any,
+        modes: "Iterable[StreamMode] | StreamMode" = ...,
         **options: Unpack[RunOptions],
     ) -> RunHandle[StateT, Any]: ...
     def start(
@@ -322,6 +325,7 @@ class AgentHarness:
         input: AgentInput | RunSnapshot,
         *,
         output: Any = None,
+        modes: "Iterable[StreamMode] | StreamMode" = DEFAULT_MODES,
         **options: Unpack[RunOptions],
     ) -> RunHandle[StateT, Any]:
         """Begin a run in the background and return a handle to it; call it inside an event loop.
@@ -330,11 +334,13 @@ class AgentHarness:
             state: The application's own object, handed on to tools and hooks as it is.
             input: The user's words, messages, or a snapshot to go on from.
             output: The type that the final answer must have, or a JSON schema.
+            modes: Which chunks the handle keeps for its subscribers, from the first one on: see
+                :mod:`tinyagents.harness.stream`. With ``()`` it keeps none.
             options: Those of :meth:`invoke`.
 
         Raises:
-            InvalidRequestError: The input is empty, or there is no event loop. Everything else is
-                raised by the handle.
+            InvalidRequestError: The input is empty, a mode is unknown, or there is no event loop.
+                Everything else is raised by the handle.
         """
         if not in_event_loop():
             raise InvalidRequestError(
@@ -342,13 +348,18 @@ class AgentHarness:
                 "from a coroutine, or use `invoke_sync`"
             )
         token = options["cancellation"] = own_token(options)
+        wanted = stream_modes(modes)
         snapshot = begin(self._spec, input, options)
-        return RunHandle(open_run(self._spec, state, snapshot, output, options), ChunkLog(), token)
+        run = open_run(self._spec, state, snapshot, output, options)
+        log = ChunkLog()
+        production: Production[StateT, Any] = Production(run, token, log, wanted)
+        production.start()
+        return RunHandle(production, log)
 
     @overload
     async def resume(
         self,
-        snapshot: RunSnapshot,
+        snapshot: RunSnapshot | str | bytes | Mapping[str, Any],
         state: StateT,
         *,
         output: None = None,
@@ -358,7 +369,7 @@ class AgentHarness:
     @overload
     async def resume(
         self,
-        snapshot: RunSnapshot,
+        snapshot: RunSnapshot | str | bytes | Mapping[str, Any],
         state: StateT,
         *,
         output: type[T],
@@ -368,7 +379,7 @@ class AgentHarness:
     @overload
     async def resume(
         self,
-        snapshot: RunSnapshot,
+        snapshot: RunSnapshot | str | bytes | Mapping[str, Any],
         state: StateT,
         *,
         output: Any,
@@ -377,7 +388,7 @@ class AgentHarness:
     ) -> AgentRun[StateT, Any]: ...
     async def resume(
         self,
-        snapshot: RunSnapshot,
+        snapshot: RunSnapshot | str | bytes | Mapping[str, Any],
         state: StateT,
         *,
         input: AgentInput | None = None,
@@ -399,7 +410,9 @@ class AgentHarness:
             ResumeError: The snapshot cannot go on, or not with these answers.
             TinyAgentsError: What ended the run, with the run so far as ``error.run``.
         """
-        snapshot = continued(snapshot, options.get("answers"), as_messages(input) if input else [])
+        snapshot = continued(
+            snapshot, options.get("answers"), [] if input is None else as_messages(input)
+        )
         snapshot = reconfigured(snapshot, options.get("config"))
         return await drive(open_run(self._spec, state, snapshot, output, options))
 
@@ -414,7 +427,8 @@ class AgentHarness:
         """Perform exactly one phase of a run and return the next snapshot.
 
         For engines that store the run between its phases. :meth:`snapshot` makes the first one;
-        a run whose phase is ``done`` has ended.
+        a run whose phase is ``done`` has ended. The limit ``wall_clock`` does not hold here: how
+        long a run waits between its phases, and how long one may take, is the engine's to say.
 
         Raises:
             ResumeError: The run has ended.

@@ -1,6 +1,6 @@
 """Opening a run: from what the caller gives to the live run that the loop drives."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
@@ -9,8 +9,8 @@ from typing_extensions import TypeIs
 from ..agent_loop import AgentSpec, LoopRun, RunSnapshot, SystemFunction
 from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
-from ..errors import ConfigurationError, InvalidRequestError
-from ..events import EventOrigin, EventSink
+from ..errors import ConfigurationError, InvalidRequestError, ResumeError
+from ..events import EventOrigin, EventSink, ListenerLike
 from ..message import (
     AssistantMessage,
     Message,
@@ -24,14 +24,12 @@ from ..policy import RunPolicy
 from ..structured import OutputSpec
 from ..tool import ToolRegistry
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
-from ._resume import continued, reconfigured
+from ._resume import check_config, continued, reconfigured
 
 if TYPE_CHECKING:
     from ..stream import StreamMode
 
 _DEFAULT_MODEL = "default"
-
-_ALL_MODES: "frozenset[StreamMode]" = frozenset(("messages", "tools", "updates", "events", "final"))
 
 
 def begin(spec: AgentSpec, input: AgentInput | RunSnapshot, options: RunOptions) -> RunSnapshot:
@@ -44,7 +42,7 @@ def begin(spec: AgentSpec, input: AgentInput | RunSnapshot, options: RunOptions)
             "`answers` belong to the snapshot of a run that waits for them: pass it as the input, "
             "or use `resume`"
         )
-    return new_snapshot(spec, as_messages(input), options.get("config"), options.get("context"))
+    return new_snapshot(spec, as_messages(input), options.get("config"), _parent(options))
 
 
 def open_run(
@@ -60,16 +58,26 @@ def open_run(
 
     Raises:
         TypeError: There is no option of that name.
+        ResumeError: The snapshot needs an output type to go on.
+        InvalidRequestError: The run around it is none, or belongs to another thread.
     """
     if unknown := options.keys() - RunOptions.__optional_keys__:
         names = ", ".join(f"`{name}`" for name in sorted(unknown))
         known = ", ".join(sorted(RunOptions.__optional_keys__))
         hint = "; limits go into config=RunConfig(limits=…)" if "limits" in unknown else ""
         raise TypeError(f"a run has no option {names}; there are {known}{hint}")
-    parent = options.get("context")
-    model, tools = options.get("model"), options.get("tools")
+    if snapshot.phase == "structured" and output is None:
+        raise ResumeError("the run's typed answer is yet to be read: pass `output=` as before")
+    parent = _parent(options)
+    if parent is not None and parent.is_foreign_thread():
+        raise InvalidRequestError(
+            "a run inside another one needs that one's event loop, and a tool that is a plain `def` "
+            "runs in a thread: make it `async def` and await the inner run"
+        )
+    model, tools, override = options.get("model"), options.get("tools"), None
     if model is not None:
-        spec = replace(spec, models=with_model(spec.models, model))
+        models, override = _with_override(spec.models, model)
+        spec = replace(spec, models=models)
     registry = spec.tools if tools is None else ToolRegistry(tools)
     token = options.get("cancellation")
     ctx = _new_context(spec, snapshot, state, options.get("data"), parent, token)
@@ -80,6 +88,7 @@ def open_run(
         tools=registry,
         output=None if output is None else _output_spec(output),
         guarded=token is not None,
+        override=override,
     )
     if snapshot.phase != "start":
         run.continue_from_snapshot(announce=announce)
@@ -88,11 +97,13 @@ def open_run(
 
 def stream_modes(modes: "Iterable[StreamMode] | StreamMode") -> "frozenset[StreamMode]":
     """Return the modes, or the one mode, as a set, and refuse one that does not exist."""
+    from ..stream import ALL_MODES  # loaded only where somebody streams
+
     wanted: frozenset[StreamMode] = frozenset((modes,) if _is_one(modes) else modes)
-    if unknown := wanted - _ALL_MODES:
+    if unknown := wanted - ALL_MODES:
         names = ", ".join(sorted(f"`{mode}`" for mode in unknown))
         raise InvalidRequestError(
-            f"unknown stream mode {names}; there are {', '.join(sorted(_ALL_MODES))}"
+            f"unknown stream mode {names}; there are {', '.join(sorted(ALL_MODES))}"
         )
     return wanted
 
@@ -103,16 +114,55 @@ def _is_one(modes: "Iterable[StreamMode] | StreamMode") -> "TypeIs[StreamMode]":
 
 def own_token(options: RunOptions) -> CancellationToken:
     """Return a token that stops this run alone, and is cancelled with the one it was given."""
-    outer = options.get("context")
+    outer = _parent(options)
     given = options.get("cancellation") or (outer.cancellation if outer is not None else None)
     return CancellationToken() if given is None else given.child()
 
 
+def _parent(options: RunOptions) -> RunContext[Any] | None:
+    parent = options.get("context")
+    _check_context(parent)
+    return parent
+
+
+def _check_context(context: object) -> None:
+    if context is not None and not isinstance(context, RunContext):
+        raise InvalidRequestError(
+            f"`context` is a `{type(context).__name__}`, not a `RunContext`: "
+            "in a tool, pass `ctx.run`"
+        )
+
+
 def system_prompt(system: SystemPrompt) -> SystemMessage | SystemFunction | None:
-    """Return the instructions in the form that the loop takes; an empty text is none."""
+    """Return the instructions in the form that the loop takes; an empty text is none.
+
+    Raises:
+        ConfigurationError: They are of another type.
+    """
     if isinstance(system, str):
         return SystemMessage(content=system) if system else None
-    return system
+    if system is None or isinstance(system, SystemMessage) or callable(system):
+        return system
+    raise ConfigurationError(
+        f"`system` is a text, a `SystemMessage` or a function of the run's context, "
+        f"not a {type(system).__name__}"
+    )
+
+
+def event_listeners(listeners: Sequence[ListenerLike]) -> tuple[ListenerLike, ...]:
+    """Return the listeners.
+
+    Raises:
+        ConfigurationError: One is no function and has no method `on_event`.
+    """
+    for listener in listeners:
+        if isinstance(listener, type) or not (
+            callable(listener) or callable(getattr(listener, "on_event", None))
+        ):
+            raise ConfigurationError(
+                f"{listener!r} is no listener: pass a function, or an object with `on_event(event)`"
+            )
+    return tuple(listeners)
 
 
 def model_registry(model: ModelLike | None, models: Mapping[str, ModelLike]) -> ModelRegistry:
@@ -147,12 +197,23 @@ def check_fallbacks(policy: RunPolicy, models: ModelRegistry) -> None:
 
 def with_model(models: ModelRegistry, model: ModelLike) -> ModelRegistry:
     """Return a registry that also holds ``model``, as its default."""
-    known = {name: models.get(name) for name in models}
-    if isinstance(model, str) and model in known:
-        return ModelRegistry(known, default=model)
-    known.pop(_DEFAULT_MODEL, None)
+    if isinstance(model, str) and model in models:
+        return models.with_default(model)
+    known = {name: models[name] for name in models if name != _DEFAULT_MODEL}
     made = _as_model(model, known)
     return ModelRegistry({_DEFAULT_MODEL: made, **known}, default=_DEFAULT_MODEL)
+
+
+def _with_override(models: ModelRegistry, model: ModelLike) -> tuple[ModelRegistry, str]:
+    """Return a registry that also holds a run's own model, and the name of that one."""
+    if isinstance(model, str) and model in models:
+        return models, model
+    made = _as_model(model, models)
+    name = stem = model if isinstance(model, str) else made.profile.model or "override"
+    count = 2
+    while name in models:
+        name, count = f"{stem} {count}", count + 1
+    return models.with_model(name, made), name
 
 
 def _as_model(model: ModelLike, known: Iterable[str] = ()) -> ChatModel:
@@ -206,18 +267,13 @@ def new_snapshot(
     config: RunConfig | None,
     parent: RunContext[Any] | None,
 ) -> RunSnapshot:
-    _check_config(config)
+    check_config(config)
     run_id = (config.run_id if config is not None else "") or spec.ids.new("run")
     if config is None and parent is None:
         config = RunConfig(run_id=run_id, root_run_id=run_id)
     else:
         config = _placed(config or RunConfig(), run_id, parent)
     return RunSnapshot(config=config, messages=messages, input_length=len(messages))
-
-
-def _check_config(config: object) -> None:
-    if config is not None and not isinstance(config, RunConfig):
-        raise InvalidRequestError(f"`config` is a `{type(config).__name__}`, not a `RunConfig`")
 
 
 def _placed(config: RunConfig, run_id: str, parent: RunContext[Any] | None) -> RunConfig:

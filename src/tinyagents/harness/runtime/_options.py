@@ -1,7 +1,7 @@
 """What the ways of running an agent take."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from typing_extensions import TypedDict
 
@@ -12,6 +12,9 @@ from ..message import MessageBase, SystemMessage
 from ..model import ChatModel
 from ..tool import ToolLike
 
+if TYPE_CHECKING:
+    from ..stream import StreamMode
+
 AgentInput: TypeAlias = str | MessageBase | Sequence[MessageBase]
 """What a run is given: the user's words, a message, or a whole history.
 
@@ -20,6 +23,9 @@ Written with the base class, which is what type checkers make of a list of sever
 
 ModelLike: TypeAlias = ChatModel | str
 """A model, or a name such as ``openai:gpt-5-mini`` that makes one."""
+
+DEFAULT_MODES: "tuple[StreamMode, ...]" = ("messages", "tools", "final")
+"""What a stream holds, and a handle keeps, unless it is told."""
 
 
 class RunOptions(TypedDict, total=False):

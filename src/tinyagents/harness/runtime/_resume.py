@@ -2,21 +2,49 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, get_args
 
-from ..agent_loop import SNAPSHOT_VERSION, PendingCall, RunSnapshot
+from pydantic import JsonValue, ValidationError
+
+from ..agent_loop import PendingCall, Phase, RunSnapshot
 from ..context import RunConfig
-from ..errors import ResumeError
-from ..message import Message
+from ..errors import InvalidRequestError, ResumeError
+from ..message import AssistantMessage, Message, ToolCallBlock, repair_messages
+from ..text import clean_json
+
+SnapshotLike: TypeAlias = RunSnapshot | str | bytes | Mapping[str, Any]
+"""A snapshot, or what it was stored as: JSON, or what a database has decoded that to."""
+
+_AFTER_CALLS = ("prepare", "call_model", "structured")
+_AT_THE_END = ("completed", "stopped", "interrupted", "paused")
 
 
 def copied(snapshot: RunSnapshot) -> RunSnapshot:
-    """Return a snapshot that can be changed without changing the given one."""
-    if snapshot.version != SNAPSHOT_VERSION:
+    """Return a snapshot that can be changed without changing the given one.
+
+    Raises:
+        ResumeError: It is of another version, or its parts do not fit together.
+    """
+    snapshot = _copy(_loaded(snapshot))
+    _check(snapshot)
+    return snapshot
+
+
+def _loaded(stored: SnapshotLike) -> RunSnapshot:
+    try:
+        if isinstance(stored, str | bytes):
+            return RunSnapshot.model_validate_json(stored)
+        return RunSnapshot.model_validate(dict(stored) if isinstance(stored, Mapping) else stored)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
         raise ResumeError(
-            f"the snapshot has version {snapshot.version}; this tinyagents reads "
-            f"version {SNAPSHOT_VERSION}"
-        )
+            f"the `{type(stored).__name__}` is no snapshot: {where and f'`{where}`: '}"
+            f"{first['msg']}; pass the run's `snapshot`, or what it was stored as"
+        ) from error
+
+
+def _copy(snapshot: RunSnapshot) -> RunSnapshot:
     return replace(
         snapshot,
         messages=list(snapshot.messages),
@@ -29,14 +57,15 @@ def copied(snapshot: RunSnapshot) -> RunSnapshot:
     )
 
 
-def continued(snapshot: RunSnapshot, answers: Any, messages: list[Message]) -> RunSnapshot:
+def continued(stored: SnapshotLike, answers: Any, messages: list[Message]) -> RunSnapshot:
     """Return the snapshot of a run that goes on, with answers and new messages put in their place.
 
     Raises:
-        ResumeError: The run cannot go on, an answer belongs to no open question, or there are new
-            messages while calls wait.
+        ResumeError: It is no snapshot or one that contradicts itself, the run cannot go on, an
+            answer belongs to no open question or is no JSON, or there are new messages while calls
+            wait.
     """
-    snapshot = copied(snapshot)
+    snapshot = _copy(_loaded(stored))
     given = _by_id(snapshot, answers)
     waiting = [call for call in snapshot.pending if call.result is None]
     for call in waiting:
@@ -53,33 +82,90 @@ def continued(snapshot: RunSnapshot, answers: Any, messages: list[Message]) -> R
             )
         snapshot.phase = "prepare"
     if messages:
-        if waiting:
-            ids = ", ".join(f"`{call.call_id}`" for call in waiting)
+        if unanswered := _unanswered(snapshot):
+            ids = ", ".join(f"`{call_id}`" for call_id in unanswered)
             raise ResumeError(
-                f"tool calls wait for an answer ({ids}): answer them before new input"
+                f"tool calls wait for an answer or to be run ({ids}): resume without new input first"
             )
-        snapshot.messages.extend(messages)
-    _reset(snapshot)
+        snapshot.messages = repair_messages([*snapshot.messages, *messages]).messages
+        if snapshot.phase != "start":
+            snapshot.phase = "prepare"
+    _check(snapshot)
+    if snapshot.phase != "finish":
+        _reset(snapshot)
     return snapshot
 
 
-def _by_id(snapshot: RunSnapshot, answers: Any) -> dict[str, Any]:
+def _check(snapshot: RunSnapshot) -> None:
+    if problem := _contradiction(snapshot):
+        raise ResumeError(f"the snapshot contradicts itself: {problem}")
+
+
+def _contradiction(snapshot: RunSnapshot) -> str | None:
+    """Say why the next phase cannot begin with what the snapshot holds; ``None`` if it can."""
+    phase, pending = snapshot.phase, snapshot.pending
+    if phase not in get_args(Phase) or phase == "done":
+        return f"there is no phase `{phase}` to go on with"
+    if not snapshot.messages:
+        return "there are no messages"
+    last, made = snapshot.messages[-1].role, [call.id for call in _last_calls(snapshot)]
+    taken = [call.result.tool_call_id if call.result else call.call_id for call in pending]
+    if pending and not made == taken == [call.call_id for call in pending]:
+        return f"`pending` holds the calls {taken}, the last message makes {made}"
+    if phase in ("decide", "structured") and last != "assistant":
+        return f"phase `{phase}` needs an answer of the model, the last message is of the {last}"
+    if phase == "call_tools" and not made:
+        return "phase `call_tools` needs tool calls, the last message makes none"
+    if (phase == "start" and pending) or (made and phase in _AFTER_CALLS):
+        return f"the calls {made} have no result in phase `{phase}`"
+    if phase == "finish" and snapshot.status not in _AT_THE_END:
+        return f"phase `finish` cannot end a run that is `{snapshot.status}`"
+    return None
+
+
+def _last_calls(snapshot: RunSnapshot) -> list[ToolCallBlock]:
+    """Return the calls of the last message that the application must answer."""
+    last = snapshot.messages[-1] if snapshot.messages else None
+    return last.open_calls if isinstance(last, AssistantMessage) else []
+
+
+def _unanswered(snapshot: RunSnapshot) -> list[str]:
+    """Return the ids of the calls that have no result yet, those not begun included."""
+    if snapshot.phase in ("decide", "call_tools") and not snapshot.pending:
+        return [call.id for call in _last_calls(snapshot)]
+    return [call.call_id for call in snapshot.pending if call.result is None]
+
+
+def _by_id(snapshot: RunSnapshot, answers: Any) -> dict[str, JsonValue]:
     if answers is None:
         return {}
     ids = [request.id for request in snapshot.interrupts]
     listed = ", ".join(f"`{name}`" for name in ids) or "none"
     if not _is_mapping(answers):
         if len(ids) == 1:
-            return {ids[0]: answers}
+            return {ids[0]: _as_json(ids[0], answers)}
         raise ResumeError(
             f"the one answer could belong to any of {len(ids)} open questions: "
             f"pass a mapping from their ids ({listed})"
         )
-    given = {str(name): answer for name, answer in answers.items()}
+    given = {str(name): _as_json(name, answer) for name, answer in answers.items()}
     if unknown := [name for name in given if name not in ids]:
         names = ", ".join(f"`{name}`" for name in unknown)
         raise ResumeError(f"no question is open under {names}; the open ones are {listed}")
     return given
+
+
+def _as_json(name: object, answer: Any) -> JsonValue:
+    try:
+        return clean_json(answer)
+    except (TypeError, ValueError) as exc:
+        raise ResumeError(f"the answer to `{name}` is no JSON: {exc}") from exc
+
+
+def check_config(config: object) -> None:
+    """Refuse what is no configuration of a run."""
+    if config is not None and not isinstance(config, RunConfig):
+        raise InvalidRequestError(f"`config` is a `{type(config).__name__}`, not a `RunConfig`")
 
 
 def reconfigured(snapshot: RunSnapshot, config: RunConfig | None) -> RunSnapshot:
@@ -87,7 +173,9 @@ def reconfigured(snapshot: RunSnapshot, config: RunConfig | None) -> RunSnapshot
 
     Raises:
         ResumeError: The call wants to give the run another identity.
+        InvalidRequestError: ``config`` is none.
     """
+    check_config(config)
     if config is None:
         return snapshot
     own = snapshot.config

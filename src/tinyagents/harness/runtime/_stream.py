@@ -1,52 +1,22 @@
 """A run that its consumer follows piece by piece, and owns."""
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self
 
-from ..agent_loop import AgentRun, LoopRun, drive
+from typing_extensions import TypeVar
+
+from ..agent_loop import AgentRun, LoopRun
 from ..cancel import CancellationToken
-from ..concurrency import BackgroundTask, Channel, ChannelClosed
+from ..concurrency import Channel, ChannelClosed
+from ._production import Production
 
 if TYPE_CHECKING:
     from ..stream import StreamChunk, StreamMode
 
-StateT = TypeVar("StateT")
-OutputT = TypeVar("OutputT")
+StateT = TypeVar("StateT", default=Any)
+OutputT = TypeVar("OutputT", default=Any)
 
 _LEFT = "the consumer left the stream"
-
-
-class _Production(Generic[StateT, OutputT]):
-    """The producing side: it knows the channel and not the stream, which may be dropped."""
-
-    __slots__ = ("channel", "error", "feed", "result", "run")
-
-    def __init__(
-        self,
-        run: LoopRun,
-        channel: "Channel[StreamChunk[Any, Any]]",
-        modes: "frozenset[StreamMode]",
-    ) -> None:
-        feed = run.follow(channel, modes)
-        self.run = run
-        self.channel = channel
-        self.feed = feed if "final" in modes else None
-        self.result: AgentRun[StateT, OutputT] | None = None
-        self.error: BaseException | None = None
-
-    async def produce(self) -> None:
-        """Drive the run to its end; what it raises goes through the channel."""
-        try:
-            self.result = await drive(self.run)
-        except BaseException as error:
-            self.error = error
-            self.channel.close(error)
-            if not isinstance(error, Exception):
-                raise
-        else:
-            if self.feed is not None:
-                self.feed.final(self.result)
-            self.channel.close()
 
 
 class AgentStream(Generic[StateT, OutputT]):
@@ -66,12 +36,11 @@ class AgentStream(Generic[StateT, OutputT]):
         modes: "frozenset[StreamMode]",
     ) -> None:
         channel: Channel[StreamChunk[Any, Any]] = Channel()
-        self._production: _Production[StateT, OutputT] = _Production(run, channel, modes)
-        self._token = token
+        self._production: Production[StateT, OutputT] = Production(run, token, channel, modes)
+        self._channel = channel
         self._get = channel.get
         self._caught_up = channel.caught_up
         self._waiting = channel.waiting
-        self._task: BackgroundTask | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -91,12 +60,11 @@ class AgentStream(Generic[StateT, OutputT]):
             return chunk
         if self._closed:
             raise StopAsyncIteration
-        if self._task is None:
-            self._task = BackgroundTask(self._production.produce)
+        task = self._production.task or self._production.start()
         try:
             return await self._get()
         except ChannelClosed:
-            await self._task.wait_quietly()
+            await task.wait_quietly()
             raise StopAsyncIteration from None
         except BaseException:
             # The run's own error, or a cancellation of the consumer: either way it is over.
@@ -117,12 +85,12 @@ class AgentStream(Generic[StateT, OutputT]):
     async def aclose(self) -> None:
         """Cancel the run if it has not ended, and wait until it has cleaned up."""
         self._closed = True
-        if self._task is None:
-            return
-        if not self._task.done:
-            self._token.cancel(_LEFT)
-            self._production.channel.drop()
-        await self._task.wait_shielded()
+        task = self._production.task
+        if task is None or not task.done:
+            self._production.cancel(_LEFT)
+            self._channel.drop()
+        if task is not None:
+            await task.wait_shielded()
 
     async def result(self) -> AgentRun[StateT, OutputT]:
         """Read what is left of the stream and return the run.
@@ -130,18 +98,10 @@ class AgentStream(Generic[StateT, OutputT]):
         Raises:
             TinyAgentsError: The run failed, or was cancelled by closing the stream.
         """
-        production = self._production
         if not self._closed:
             async for _ in self:
                 pass
-        if self._task is None:
-            # Closed before its first step: there is no run, and cancelling it only names the reason.
-            self._token.cancel(_LEFT)
-            self._token.raise_if_cancelled()
-        if production.error is not None:
-            raise production.error
-        assert production.result is not None
-        return production.result
+        return self._production.outcome()
 
     @property
     def partial(self) -> AgentRun[StateT, OutputT] | None:
@@ -151,6 +111,6 @@ class AgentStream(Generic[StateT, OutputT]):
         return getattr(self._production.error, "run", None)
 
     def __del__(self) -> None:
-        task = getattr(self, "_task", None)
+        task = self._production.task
         if task is not None and not task.done:
-            self._token.cancel("the stream was dropped")
+            self._production.cancel("the stream was dropped")

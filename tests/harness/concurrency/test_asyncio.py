@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from tests.support import PATIENCE
 from tinyagents import AgentHarness, CancellationToken
 from tinyagents.harness.concurrency import BackgroundTask, run_together, within
 from tinyagents.harness.errors import RunCancelledError
@@ -102,7 +103,7 @@ def test_a_task_that_is_cancelled_before_it_begins_counts_as_ended() -> None:
         await background.wait_shielded()
         return background.done
 
-    assert asyncio.run(asyncio.wait_for(main(), 5))
+    assert asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
 
 def test_a_handle_whose_run_never_began_says_so() -> None:
@@ -111,10 +112,26 @@ def test_a_handle_whose_run_never_began_says_so() -> None:
         handle = AgentHarness(model=ScriptedModel([say("x")])).start(None, "hi")
         for task in asyncio.all_tasks() - before:
             task.cancel()
-        with pytest.raises(RunCancelledError, match="before the run began"):
+        with pytest.raises(RunCancelledError, match="before it began"):
             await handle
 
-    asyncio.run(asyncio.wait_for(main(), 5))
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
+
+
+def test_a_stream_whose_run_never_began_says_so() -> None:
+    async def main() -> None:
+        before = asyncio.all_tasks()
+        stream = AgentHarness(model=ScriptedModel([say("x")])).stream(None, "hi")
+        reader = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - before:
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        with pytest.raises(RunCancelledError, match="before it began"):
+            await stream.result()
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
 
 def test_a_stream_that_a_closing_loop_cuts_at_once_does_not_block_it() -> None:
@@ -127,7 +144,7 @@ def test_a_stream_that_a_closing_loop_cuts_at_once_does_not_block_it() -> None:
         await asyncio.sleep(0)
         assert not task.done()
 
-    asyncio.run(asyncio.wait_for(main(), 5))
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
 
 def test_a_signal_handler_may_cancel_a_run_that_waits() -> None:
@@ -141,6 +158,6 @@ def test_a_signal_handler_may_cancel_a_run_that_waits() -> None:
             await agent.invoke(None, "hi", cancellation=token)
 
     try:
-        asyncio.run(asyncio.wait_for(main(), 5))
+        asyncio.run(asyncio.wait_for(main(), PATIENCE))
     finally:
         signal.signal(signal.SIGALRM, old)
