@@ -19,6 +19,7 @@ from tinyagents import (
     AgentHarness,
     Final,
     Message,
+    RefusalDelta,
     RunConfig,
     RunLimits,
     TextDelta,
@@ -97,7 +98,7 @@ async def turn(
         async with stream:
             async for chunk in stream:
                 match chunk:
-                    case TextDelta(text=piece):
+                    case TextDelta(text=piece) | RefusalDelta(text=piece):
                         yield {"type": "text", "text": piece}
                     case MessageDiscarded():
                         yield {"type": "clear"}

@@ -6,6 +6,9 @@ from pathlib import Path
 IN_CI = bool(os.environ.get("CI"))
 """Whether what is missing fails a test instead of skipping it."""
 
+PATIENCE = 30.0
+"""Seconds after which a test that hangs fails; far more than any needs on a busy machine."""
+
 
 def shared_folder() -> Path | None:
     """The folder of recorded traffic and other shared material, if this machine has it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .harness.agent_loop import AgentRun, RunSnapshot
     from .harness.cancel import CancellationToken
-    from .harness.context import Interrupt, Jump, RunConfig, RunContext, StopWithFinal
+    from .harness.context import Interrupt, Jump, Pause, RunConfig, RunContext, StopWithFinal
     from .harness.errors import TinyAgentsError
     from .harness.limits import RunLimits
     from .harness.message import (
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         MessageCompleted,
         MessageDiscarded,
         ReasoningDelta,
+        RefusalDelta,
         TextDelta,
         ToolCompleted,
         ToolProgress,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agent_loop": ("AgentRun", "RunSnapshot"),
     "cancel": ("CancellationToken",),
-    "context": ("Interrupt", "Jump", "RunConfig", "RunContext", "StopWithFinal"),
+    "context": ("Interrupt", "Jump", "Pause", "RunConfig", "RunContext", "StopWithFinal"),
     "errors": ("TinyAgentsError",),
     "limits": ("RunLimits",),
     "message": (
@@ -84,6 +85,7 @@ _HOMES = {
         "MessageCompleted",
         "MessageDiscarded",
         "ReasoningDelta",
+        "RefusalDelta",
         "TextDelta",
         "ToolCompleted",
         "ToolProgress",
@@ -114,10 +116,12 @@ __all__ = (
     "MessageDiscarded",
     "Middleware",
     "ModelSettings",
+    "Pause",
     "ProviderExtensionBlock",
     "ReasoningBlock",
     "ReasoningDelta",
     "RefusalBlock",
+    "RefusalDelta",
     "RunConfig",
     "RunContext",
     "RunHandle",
@@ -156,7 +160,7 @@ def __getattr__(name: str) -> object:
     elif name == "__version__":
         value = import_module("importlib.metadata").version("tinyagents")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     globals()[name] = value
     return value
 

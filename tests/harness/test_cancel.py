@@ -14,6 +14,11 @@ from tinyagents.harness.stream import TextDelta
 from tinyagents.testkit import ScriptedModel, hang, say
 
 
+def listeners(token: CancellationToken) -> int:
+    """How many a token still holds: it shows nowhere but in the memory of a long-lived one."""
+    return len(token._callbacks)
+
+
 def test_the_first_who_asks_gives_the_reason() -> None:
     token = CancellationToken()
     token.raise_if_cancelled()
@@ -67,7 +72,7 @@ def test_a_long_lived_parent_forgets_children_that_are_gone() -> None:
     children.clear()
     gc.collect()
     assert gone() is None
-    assert not parent._callbacks
+    assert listeners(parent) == 0
 
 
 def test_a_chain_of_tokens_holds_though_nobody_keeps_its_middle() -> None:
@@ -85,7 +90,7 @@ async def test_waiting_ends_when_another_thread_asks() -> None:
         await anyio.wait_all_tasks_blocked()
         await in_thread(token.cancel)
     await token.wait()
-    assert not token._callbacks
+    assert listeners(token) == 0
 
 
 async def test_a_wait_that_is_cancelled_leaves_nothing_behind() -> None:
@@ -94,7 +99,7 @@ async def test_a_wait_that_is_cancelled_leaves_nothing_behind() -> None:
         tasks.start_soon(token.wait)
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
-    assert not token._callbacks
+    assert listeners(token) == 0
 
 
 def test_one_token_stops_runs_in_two_event_loops() -> None:

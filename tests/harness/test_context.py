@@ -6,6 +6,7 @@ import anyio
 import pytest
 from pydantic import JsonValue
 
+from tests.support import PATIENCE
 from tinyagents import AgentHarness, RunConfig, RunContext, ToolContext, tool
 from tinyagents.harness.context import Interrupt, Jump, StopWithFinal
 from tinyagents.harness.errors import InvalidRequestError
@@ -104,6 +105,6 @@ async def test_a_tool_in_a_thread_can_stop_the_run() -> None:
         return "ok"
 
     agent = AgentHarness(model=ScriptedModel([call("stop")]), tools=[stop])
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         run = await agent.invoke(None, "go")
     assert (run.status, run.text) == ("stopped", "that is all")

@@ -17,6 +17,7 @@ from tinyagents import (
     MessageCompleted,
     Middleware,
     ReasoningDelta,
+    RefusalDelta,
     RunConfig,
     RunContext,
     RunHandle,
@@ -200,7 +201,7 @@ async def streamed(deps: Deps) -> str:
             match chunk:
                 case TextDelta(text=text):
                     assert_type(text, str)
-                case ReasoningDelta() | ToolCallDelta() | MessageDiscarded():
+                case ReasoningDelta() | RefusalDelta() | ToolCallDelta() | MessageDiscarded():
                     assert_type(chunk.call_id, str)
                 case MessageCompleted(message=message):
                     assert_type(message, AssistantMessage)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from threading import get_ident
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_serializer
@@ -16,12 +17,13 @@ from .events import EventOrigin, EventSink
 from .ids import IdGenerator, RunId, ThreadId
 from .limits import RunLimits
 from .text import clean_json, clean_text
-from .usage import UsageTotals
+from .usage import Usage, UsageTotals
 
 __all__ = (
     "Control",
     "Interrupt",
     "Jump",
+    "Pause",
     "RunConfig",
     "RunContext",
     "StopWithFinal",
@@ -62,7 +64,7 @@ class StopWithFinal:
 
     text: str
     label: ClassVar[str] = "stop_with_final"
-    rank: ClassVar[int] = 1
+    rank: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", clean_text(self.text))
@@ -76,7 +78,7 @@ class Interrupt:
     payload: JsonValue = None
     """What whoever answers needs to know; a copy is kept."""
     label: ClassVar[str] = "interrupt"
-    rank: ClassVar[int] = 2
+    rank: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", clean_text(self.message))
@@ -99,7 +101,16 @@ def _as_json(payload: JsonValue, whose: str) -> JsonValue:
         raise InvalidRequestError(f"the payload of {whose} is no JSON: {exc}") from exc
 
 
-Control: TypeAlias = StopWithFinal | Interrupt | Jump
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """End the run as paused; it goes on where it was when it is resumed."""
+
+    reason: str | None = None
+    label: ClassVar[str] = "paused"
+    rank: ClassVar[int] = 1
+
+
+Control: TypeAlias = StopWithFinal | Interrupt | Pause | Jump
 """What a hook can ask of the run; the strongest request of a turn wins."""
 
 
@@ -111,6 +122,7 @@ class RunContext(Generic[DataT]):
 
     __slots__ = (
         "_post",
+        "_thread",
         "answers",
         "cancellation",
         "clock",
@@ -174,6 +186,8 @@ class RunContext(Generic[DataT]):
         self.control: Control | None = None
         """What was asked of the run and has not taken effect yet."""
         self._post: Callable[[Callable[[], None]], None] | None = None
+        self._thread = 0
+        """The thread of the run's event loop, known once tools run in other threads."""
 
     @property
     def run_id(self) -> RunId:
@@ -219,11 +233,25 @@ class RunContext(Generic[DataT]):
         """
         self.emit("custom", name=name, payload=_as_json(payload, f"the event `{name}`"))
 
-    def request_control(self, control: Control) -> None:
-        """Ask the run to stop, interrupt or jump at its next boundary.
+    def add_usage(self, usage: Usage | None) -> None:
+        """Count a model call for this run and all runs around it; ``None`` is not known."""
+        context: RunContext[Any] | None = self
+        while context is not None:
+            context.usage.add(usage)
+            context = context.parent
 
-        Of several requests the strongest wins: an interrupt over a stop over a jump; of equals
-        the first.
+    def add_cost(self, cost: CostTotals) -> None:
+        """Count what a call cost for this run and all runs around it."""
+        context: RunContext[Any] | None = self
+        while context is not None:
+            context.cost = context.cost + cost
+            context = context.parent
+
+    def request_control(self, control: Control) -> None:
+        """Ask the run to stop, pause, interrupt or jump at its next boundary.
+
+        Of several requests the strongest wins: an interrupt over a stop over a pause over a jump;
+        of equals the first.
         """
         if self.control is None or control.rank > self.control.rank:
             self.control = control
@@ -236,6 +264,11 @@ class RunContext(Generic[DataT]):
     def enter_thread(self, post: Callable[[Callable[[], None]], None]) -> None:
         """From now on tools may emit from other threads; ``post`` reaches the run's event loop."""
         self._post = post
+        self._thread = get_ident()
+
+    def is_foreign_thread(self) -> bool:
+        """Whether the caller is a tool in another thread than the run's event loop."""
+        return self._post is not None and get_ident() != self._thread
 
     def _emit(self, kind: str, payload: dict[str, Any]) -> None:
         if not self.ended:

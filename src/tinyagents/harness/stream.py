@@ -2,7 +2,8 @@
 
 Which chunks a stream holds is chosen by mode:
 
-    messages   TextDelta, ReasoningDelta, ToolCallDelta, MessageDiscarded, MessageCompleted
+    messages   TextDelta, ReasoningDelta, RefusalDelta, ToolCallDelta, MessageDiscarded,
+               MessageCompleted
     tools      ToolStarted, ToolProgress, ToolCompleted
     updates    StateUpdate, UsageUpdate, CostUpdate
     events     EventChunk
@@ -10,7 +11,7 @@ Which chunks a stream holds is chosen by mode:
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args
 
 from .cost import CostTotals
 from .message import AssistantMessage, ToolMessage
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from .events import AgentEvent, EventOrigin
 
 __all__ = (
+    "ALL_MODES",
     "CostUpdate",
     "EventChunk",
     "Final",
     "MessageCompleted",
     "MessageDiscarded",
     "ReasoningDelta",
+    "RefusalDelta",
     "StateUpdate",
     "StreamChunk",
     "StreamMode",
@@ -40,6 +43,9 @@ __all__ = (
 )
 
 StreamMode: TypeAlias = Literal["messages", "tools", "updates", "events", "final"]
+
+ALL_MODES: frozenset[StreamMode] = frozenset(get_args(StreamMode))
+"""Every mode, for a stream that holds all there is."""
 
 StateT = TypeVar("StateT")
 OutputT = TypeVar("OutputT")
@@ -95,6 +101,17 @@ class ReasoningDelta(_Chunk):
     """A piece of what the model thinks."""
 
     type: ClassVar[str] = "reasoning_delta"
+    mode: ClassVar[StreamMode] = "messages"
+
+    text: str
+    call_id: str
+
+
+@dataclass(slots=True)
+class RefusalDelta(_Chunk):
+    """A piece of the words in which the model declines to answer."""
+
+    type: ClassVar[str] = "refusal_delta"
     mode: ClassVar[StreamMode] = "messages"
 
     text: str
@@ -239,6 +256,7 @@ class Final(_Chunk, Generic[StateT, OutputT]):
 StreamChunk: TypeAlias = (
     TextDelta
     | ReasoningDelta
+    | RefusalDelta
     | ToolCallDelta
     | MessageDiscarded
     | MessageCompleted

@@ -6,13 +6,16 @@ from ..harness import testkit as _harness
 
 if TYPE_CHECKING:
     from ..harness.testkit import (
+        Delay,
         DeterministicClock,
         DeterministicIds,
         EventRecorder,
+        Failure,
         FakeChatModel,
         FakeSleep,
         FakeStreamingModel,
         FakeTool,
+        Hang,
         NetworkBlocked,
         Reply,
         ScriptedChatModel,
@@ -36,13 +39,16 @@ if TYPE_CHECKING:
     )
 
 __all__ = (
+    "Delay",
     "DeterministicClock",
     "DeterministicIds",
     "EventRecorder",
+    "Failure",
     "FakeChatModel",
     "FakeSleep",
     "FakeStreamingModel",
     "FakeTool",
+    "Hang",
     "NetworkBlocked",
     "Reply",
     "ScriptExhausted",
@@ -68,7 +74,7 @@ __all__ = (
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     value: object = getattr(_harness, name)
     globals()[name] = value
     return value

@@ -174,3 +174,23 @@ async def test_a_tool_that_runs_out_of_time_is_told_to_the_model() -> None:
     assert "20 ms" in result.text
     assert run.text == "went on"
     assert hanging.cleaned == 1
+
+
+async def test_a_token_reaches_into_a_phase_that_is_performed_alone() -> None:
+    hanging = Hanging()
+    token = CancellationToken()
+    model = ScriptedModel([call("slow", key="a", id="k1")])
+    harness = AgentHarness(model=model, tools=[tool(hanging, name="slow")])
+    snapshot = harness.snapshot("go")
+
+    async def cancel() -> None:
+        await hanging.started.wait()
+        token.cancel("enough")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cancel)
+        while snapshot.phase != "call_tools":
+            snapshot = await harness.step(snapshot, None)
+        with pytest.raises(RunCancelledError, match="enough"):
+            await harness.step(snapshot, None, cancellation=token)
+    assert hanging.cleaned == 1

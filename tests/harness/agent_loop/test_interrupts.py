@@ -265,3 +265,23 @@ async def test_limits_and_tags_of_a_resumed_run_can_be_set_anew_but_not_its_iden
 async def test_answers_without_a_snapshot_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="snapshot"):
         await AgentHarness(model=ScriptedModel([])).invoke(None, "hi", answers={"x": 1})
+
+
+@pytest.mark.parametrize("payload", [object(), {1, 2}])
+async def test_a_question_without_a_json_form_is_the_tools_failure(payload: object) -> None:
+    @tool
+    async def odd(ctx: ToolContext[None]) -> str:
+        """Ask what nobody could store."""
+        return str(ctx.ask(payload))  # type: ignore[arg-type]
+
+    model = ScriptedModel([call("odd"), say("done")])
+    run = await AgentHarness(model=model, tools=[odd]).invoke(None, "go")
+    assert run.status == "completed"
+    assert "the question of the tool `odd` is no JSON" in run.messages[2].text
+
+
+async def test_a_request_of_a_hook_is_storable_or_refused_where_it_is_made() -> None:
+    with pytest.raises(InvalidRequestError, match="interrupt"):
+        Interrupt("wait", object())  # type: ignore[arg-type]
+    assert Interrupt("\ud800", {"a": ["\ud800"]}) == Interrupt("\ufffd", {"a": ["\ufffd"]})
+    assert StopWithFinal("\ud800").text == "\ufffd"

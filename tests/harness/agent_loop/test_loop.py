@@ -1,5 +1,7 @@
 """The loop from the outside: what a run does with answers, tools, limits and failures."""
 
+import logging
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -7,9 +9,13 @@ from pydantic import BaseModel
 
 from tinyagents import (
     AgentHarness,
+    AssistantMessage,
     RunConfig,
+    RunContext,
     RunLimits,
     RunPolicy,
+    RunSnapshot,
+    ToolCallBlock,
     ToolContext,
     ToolError,
     ToolMessage,
@@ -27,7 +33,10 @@ from tinyagents.harness.errors import (
     ToolNotFoundError,
     TruncatedResponseError,
 )
+from tinyagents.harness.events import load_event
 from tinyagents.harness.message import repair_messages
+from tinyagents.harness.middleware import after_model
+from tinyagents.harness.model import ModelResponse
 from tinyagents.harness.policy import UnknownToolPolicy
 from tinyagents.harness.retry import FallbackPolicy
 from tinyagents.testkit import (
@@ -526,8 +535,6 @@ async def test_the_system_prompt_goes_with_each_call_and_not_into_the_transcript
 
 
 async def test_a_history_that_arrives_broken_is_mended_and_the_run_says_so() -> None:
-    from tinyagents import AssistantMessage, ToolCallBlock
-
     history = [
         UserMessage(content="hi"),
         AssistantMessage(content=[ToolCallBlock(id="k1", name="add", arguments={})]),
@@ -548,3 +555,70 @@ async def test_limits_of_a_run_only_lower_those_of_the_harness() -> None:
     config = RunConfig(limits=RunLimits(max_model_calls=10))
     with pytest.raises(LimitExceededError):
         await harness.invoke(None, "go", config=config)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_a_history_of_one_broken_message_is_mended_too(resumed: bool) -> None:
+    made = AssistantMessage(content=[ToolCallBlock(id="k1", name="add", arguments={})])
+    model = ScriptedModel([say("hi"), say("ok")] if resumed else [say("ok")])
+    harness = AgentHarness(model=model, tools=[add])
+    if resumed:
+        orphan = ToolMessage(tool_call_id="nobody", content="3")
+        before = await harness.invoke(None, "go")
+        run = await harness.resume(before.snapshot, None, input=[orphan, made])
+    else:
+        run = await harness.invoke(None, made)
+    assert is_valid(model.requests[-1].messages)
+    assert [m.tool_call_id for m in run.messages if isinstance(m, ToolMessage)] == ["k1"]
+
+
+async def test_an_input_of_nothing_but_foreign_results_is_refused() -> None:
+    harness = AgentHarness(model=ScriptedModel([say("never")]))
+    with pytest.raises(InvalidRequestError, match="nobody has made"):
+        await harness.invoke(None, ToolMessage(tool_call_id="k1", content="3"))
+
+
+class Speechless(Exception):
+    """Cannot even say what went wrong."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def test_an_exception_that_cannot_say_what_it_is_costs_its_siblings_nothing() -> None:
+    @tool
+    async def mute() -> str:
+        """Fail without a word."""
+        raise Speechless
+
+    model = ScriptedModel([[call("mute"), call("add", a=1, b=2)], say("done")])
+    run = await AgentHarness(model=model, tools=[mute, add]).invoke(None, "go")
+    results = [m.text for m in run.messages if isinstance(m, ToolMessage)]
+    assert results == ["`mute` failed: Speechless", "3"]
+
+
+async def test_halves_of_characters_in_an_error_leave_events_and_snapshot_storable(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # A test report, too, cannot hold them.
+    caplog.set_level(logging.CRITICAL, logger="tinyagents")
+
+    @tool
+    async def lost(ctx: ToolContext[None]) -> str:
+        """Name a file that is no text."""
+        ctx.progress("\udcff")
+        raise FileNotFoundError("\udcff.txt")
+
+    @after_model
+    def refuse(ctx: RunContext[None], response: ModelResponse) -> None:
+        if not response.message.tool_calls:
+            raise OSError("\udcff")
+
+    model = ScriptedModel([call("lost"), say("done")])
+    harness = AgentHarness(model=model, tools=[lost], middleware=[refuse])
+    with pytest.raises(OSError, match="\udcff") as caught:
+        await harness.invoke(None, "go")
+    run = getattr(caught.value, "run")  # noqa: B009 - an `OSError` has none for type checkers
+    assert RunSnapshot.model_validate_json(run.snapshot.model_dump_json()).status == "failed"
+    for event in run.events:
+        assert load_event(event.model_dump_json()) == event

@@ -3,11 +3,11 @@
 import pytest
 from pydantic import BaseModel
 
-from tinyagents import AgentHarness, RunPolicy, tool
+from tinyagents import AgentHarness, RunPolicy, ToolMessage, tool
 from tinyagents.harness.errors import InvalidRequestError, StructuredOutputError
 from tinyagents.harness.message import repair_messages
 from tinyagents.harness.model import JsonSchemaFormat, ModelProfile
-from tinyagents.testkit import ScriptedModel, assert_event_grammar, call, refuse, say
+from tinyagents.testkit import ScriptedModel, assert_event_grammar, call, calls, refuse, say
 
 NATIVE = ModelProfile(native_structured_output=True, json_schema=True, tool_calling=True)
 BY_TOOL = ModelProfile(native_structured_output=False, tool_calling=True)
@@ -91,18 +91,6 @@ async def test_a_cut_answer_is_not_taken_even_where_it_parses() -> None:
     assert caught.value.text == '{"title":"T"}'
 
 
-@pytest.mark.parametrize(
-    ("output", "text", "expected"),
-    [(list[int], '{"value":[1,2]}', [1, 2]), (int, '{"value":3}', 3)],
-)
-async def test_a_type_that_is_no_object_is_wrapped_for_the_model(
-    output: type[object], text: str, expected: object
-) -> None:
-    model = ScriptedModel([say(text)], profile=NATIVE)
-    run = await AgentHarness(model=model).invoke(None, "go", output=output)
-    assert run.output == expected
-
-
 async def test_a_json_schema_gives_a_checked_mapping() -> None:
     schema = {
         "title": "City",
@@ -139,3 +127,23 @@ async def test_one_model_call_gives_a_typed_value_too() -> None:
     model = ScriptedModel([say('{"title":"T"}')], profile=NATIVE)
     response = await AgentHarness(model=model).invoke_model("go", output=Report)
     assert response.structured == Report(title="T")
+
+
+async def test_of_two_answers_at_once_the_last_that_fits_is_taken_and_the_other_told_why() -> None:
+    wrong, right = call("Report", titel="T"), call("Report", title="T")
+    model = ScriptedModel([calls(right, wrong)], profile=BY_TOOL)
+    run = await AgentHarness(model=model).invoke(None, "go", output=Report)
+    assert run.output == Report(title="T")
+    first, second = (m for m in run.messages if isinstance(m, ToolMessage))
+    assert (first.is_error, second.is_error) == (False, True)
+    assert "title" in second.text
+    assert not repair_messages(run.messages).changed
+
+
+async def test_an_answer_that_does_not_fit_beside_other_calls_is_asked_for_again() -> None:
+    turn = calls(call("lookup", key="k"), call("Report", titel="T"))
+    model = ScriptedModel([turn, call("Report", title="T")], profile=BY_TOOL)
+    run = await AgentHarness(model=model, tools=[lookup]).invoke(None, "go", output=Report)
+    assert run.output == Report(title="T")
+    results = [m for m in run.messages if isinstance(m, ToolMessage)]
+    assert [m.is_error for m in results] == [False, True, False]

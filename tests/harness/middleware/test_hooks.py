@@ -21,6 +21,7 @@ from tinyagents import (
 )
 from tinyagents.harness.context import Control, Interrupt, Jump, StopWithFinal
 from tinyagents.harness.errors import AuthenticationError, RunCancelledError, ServerError
+from tinyagents.harness.events import ToolProgress as ToolProgressEvent
 from tinyagents.harness.message import repair_messages
 from tinyagents.harness.middleware import (
     Middleware,
@@ -451,8 +452,8 @@ async def test_a_changed_delta_is_shown_and_the_answer_keeps() -> None:
     assert "".join(c.text for c in chunks if isinstance(c, TextDelta)) == "QUIET"
     assert [c.content for c in chunks if isinstance(c, ToolProgress)] == ["ADDING"]
     assert run.text == "quiet"
-    progress = [e.message for e in run.events if e.kind == "tool.progress"]  # type: ignore[attr-defined]
-    assert progress == ["ADDING"]
+    progress = [event for event in run.events if isinstance(event, ToolProgressEvent)]
+    assert [(event.characters, event.message) for event in progress] == [(6, None)]
 
 
 @pytest.mark.parametrize(
@@ -621,3 +622,75 @@ async def test_a_tools_error_passes_a_hook_around_it_and_stays_the_tools() -> No
     assert seen == ["disk"]
     assert run.status == "completed"
     assert "OSError: disk" in run.messages[2].text
+
+
+async def test_what_a_wrap_does_to_the_arguments_reaches_the_tool_and_not_the_transcript() -> None:
+    class Double(Middleware[Any]):
+        async def wrap_tool(self, ctx: Ctx, call: ToolCall, call_next: ToolHandler) -> ToolResult:
+            call.arguments["a"] = 10
+            return await call_next(call)
+
+    agent = make(call("add", a=1, b=2), say("done"), middleware=[Double()])
+    run = await agent.invoke(None, "go")
+    sent = run.messages[1]
+    assert isinstance(sent, AssistantMessage)
+    assert sent.tool_calls[0].arguments == {"a": 1, "b": 2}
+    assert [m.text for m in run.messages if isinstance(m, ToolMessage)] == ["12"]
+
+
+async def test_a_hook_that_changes_a_result_leaves_the_tools_own_alone() -> None:
+    constant = ToolResult.text("yes")
+
+    @tool
+    async def answer() -> ToolResult:
+        """Say yes."""
+        return constant
+
+    class Loud(Middleware[Any]):
+        async def after_tool(self, ctx: Ctx, call: ToolCall, result: ToolResult) -> None:
+            result.content.append(TextBlock(text="!"))
+            result.is_error = True
+
+    model = ScriptedModel([[call("answer"), call("answer")], say("done")])
+    agent = AgentHarness(model=model, tools=[answer], middleware=[Loud()])
+    run = await agent.invoke(None, "go")
+    assert [m.text for m in run.messages if isinstance(m, ToolMessage)] == ["yes!", "yes!"]
+    assert constant == ToolResult.text("yes")
+
+
+@pytest.mark.parametrize("returned", ["text", None])
+async def test_a_wrap_that_returns_no_result_fails_the_run_and_says_so(returned: object) -> None:
+    class Wrong(Middleware[Any]):
+        async def wrap_tool(self, ctx: Ctx, call: ToolCall, call_next: ToolHandler) -> Any:
+            return returned
+
+    agent = make([call("add", a=1, b=2), call("add", a=1, b=3)], say("x"), middleware=[Wrong()])
+    with pytest.raises(TypeError, match="wrap_tool") as caught:
+        await agent.invoke(None, "go")
+    assert_event_grammar(getattr(caught.value, "run").events)  # noqa: B009
+
+
+@pytest.mark.parametrize("content", ["text", [TextBlock(text="text")]])
+async def test_the_content_that_a_hook_puts_into_a_result_is_made_of_blocks(content: Any) -> None:
+    class Change(Middleware[Any]):
+        async def after_tool(self, ctx: Ctx, call: ToolCall, result: ToolResult) -> None:
+            result.content = content
+
+    agent = make(call("add", a=1, b=2), say("done"), middleware=[Change()])
+    run = await agent.invoke(None, "go")
+    assert [m.content for m in run.messages if isinstance(m, ToolMessage)] == [
+        [TextBlock(text="text")]
+    ]
+
+
+async def test_a_run_ends_with_its_event_whatever_a_hook_has_left_behind() -> None:
+    class Break(Middleware[Any]):
+        async def after_tool(self, ctx: Ctx, call: ToolCall, result: ToolResult) -> None:
+            result.content = [object()]  # type: ignore[list-item]
+
+    agent = make([call("add", a=1, b=2), call("add", a=1, b=3)], say("x"), middleware=[Break()])
+    with pytest.raises(ValueError, match="ToolMessage") as caught:
+        await agent.invoke(None, "go")
+    run = getattr(caught.value, "run")  # noqa: B009
+    assert (run.status, run.events[-1].kind) == ("failed", "run.failed")
+    assert not repair_messages(run.messages).changed

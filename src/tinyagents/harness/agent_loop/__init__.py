@@ -11,7 +11,6 @@ from ._snapshot import (
     Phase,
     Repeats,
     RunSnapshot,
-    RunStatus,
 )
 
 __all__ = (
@@ -25,7 +24,6 @@ __all__ = (
     "Phase",
     "Repeats",
     "RunSnapshot",
-    "RunStatus",
     "SystemFunction",
     "drive",
     "step",

@@ -1,25 +1,23 @@
 """Driving a run through its phases, and ending it cleanly however it ends."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import anyio
 
-from ..concurrency import thread_safe
+from ..concurrency import CLEAN_UP_SECONDS, thread_safe
 from ..errors import RunCancelledError, RunTimeoutError, TinyAgentsError
 from ..middleware import run_error_hooks
 from ..text import error_text
-from ._model_call import end_open_call
+from ._account import end_open_call
 from ._phases import PHASES, check_boundary, wall_clock_over
 from ._result import AgentRun
 from ._run import LoopRun
 from ._tool_calls import settle
 
 _log = logging.getLogger("tinyagents.agent_loop")
-
-_CLEAN_UP_SECONDS = 5.0
-"""How long error hooks may still run after a cancellation."""
 
 
 async def drive(run: LoopRun) -> AgentRun[Any, Any]:
@@ -31,7 +29,7 @@ async def drive(run: LoopRun) -> AgentRun[Any, Any]:
     """
     try:
         if run.guarded or run.limits.wall_clock is not None:
-            await _advance_in_scope(run)
+            await _in_scope(run, _advance, run.limits.wall_clock)
         else:
             await _advance(run)
     except BaseException as error:
@@ -42,12 +40,11 @@ async def drive(run: LoopRun) -> AgentRun[Any, Any]:
 
 async def step(run: LoopRun) -> None:
     """Perform exactly one phase."""
-    snapshot = run.snapshot
     try:
-        await _one_phase(run)
-        # What a hook asked for is not in the snapshot: it takes effect now or never.
-        if run.ctx.control is not None and snapshot.phase not in ("finish", "done"):
-            snapshot.phase = check_boundary(run) or snapshot.phase
+        if run.guarded:
+            await _in_scope(run, _whole_phase, None)
+        else:
+            await _whole_phase(run)
     except BaseException as error:
         await _fail(run, error)
         raise
@@ -74,9 +71,19 @@ async def _one_phase(run: LoopRun) -> None:
     snapshot.phase = await PHASES[phase](run)
 
 
-async def _advance_in_scope(run: LoopRun) -> None:
-    """Run the phases where a token or the wall clock can reach whatever they wait for."""
-    seconds = run.limits.wall_clock
+async def _whole_phase(run: LoopRun) -> None:
+    """Perform one phase with what was asked for in it."""
+    snapshot = run.snapshot
+    await _one_phase(run)
+    # What a hook asked for is not in the snapshot: it takes effect now or never.
+    if run.ctx.control is not None and snapshot.phase not in ("finish", "done"):
+        snapshot.phase = check_boundary(run) or snapshot.phase
+
+
+async def _in_scope(
+    run: LoopRun, advance: Callable[[LoopRun], Awaitable[None]], seconds: float | None
+) -> None:
+    """Advance where a token or the wall clock can reach whatever is waited for."""
     scope = anyio.CancelScope()
     if seconds is not None:
         scope.deadline = anyio.current_time() + seconds
@@ -84,7 +91,7 @@ async def _advance_in_scope(run: LoopRun) -> None:
     forget = run.ctx.cancellation.on_cancel(thread_safe(scope.cancel))
     try:
         with scope:
-            await _advance(run)
+            await advance(run)
     finally:
         forget()
     if not scope.cancelled_caught:
@@ -122,7 +129,7 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
     hooks = run.spec.middleware.on_error
     try:
         if hooks:
-            with anyio.move_on_after(_CLEAN_UP_SECONDS, shield=True):
+            with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
                 await run_error_hooks(hooks, ctx, error)
     finally:
         # A native cancellation breaks into the hooks; the run ends with its event all the same.

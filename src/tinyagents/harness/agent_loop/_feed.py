@@ -15,6 +15,7 @@ from ..stream import (
     MessageCompleted,
     MessageDiscarded,
     ReasoningDelta,
+    RefusalDelta,
     StreamChunk,
     StreamMode,
     TextDelta,
@@ -70,6 +71,9 @@ class Feed:
             offset += 1
         if item.text:
             behind = self._put(TextDelta(origin, offset, item.text, call_id))
+            offset += 1
+        if item.refusal:
+            behind = self._put(RefusalDelta(origin, offset, item.refusal, call_id))
             offset += 1
         self._offset = offset
         return behind

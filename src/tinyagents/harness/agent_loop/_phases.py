@@ -6,9 +6,11 @@ start → prepare → call_model → decide ─┬→ call_tools → prepare
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from ..context import Control, Interrupt, Jump, StopWithFinal
+from pydantic import JsonValue
+
+from ..context import Control, Interrupt, Jump, Pause, StopWithFinal
 from ..errors import (
     EmptyResponseError,
     InvalidRequestError,
@@ -19,8 +21,9 @@ from ..errors import (
     TruncatedResponseError,
 )
 from ..limits import LimitKind
-from ..message import AssistantMessage, ToolMessage, UserMessage
+from ..message import AssistantMessage, ToolCallBlock, ToolMessage, UserMessage
 from ..middleware import run_hooks
+from ..structured import OutputSpec
 from ._model_call import answer
 from ._run import LoopRun, waiting_requests
 from ._snapshot import InterruptRequest, Phase
@@ -63,7 +66,8 @@ def _apply_control(run: LoopRun, control: Control) -> Phase:
     snapshot, ctx = run.snapshot, run.ctx
     match control:
         case StopWithFinal(text=text):
-            ctx.emit("control.applied", control=control.label, detail=text)
+            detail = text if run.policy.capture.model_io else None
+            ctx.emit("control.applied", control=control.label, detail=detail)
             snapshot.final_text = text
             return stop(run, "stop_with_final")
         case Interrupt():
@@ -76,6 +80,11 @@ def _apply_control(run: LoopRun, control: Control) -> Phase:
             snapshot.interrupts = [request]
             snapshot.resume_phase = snapshot.phase
             snapshot.status, snapshot.reason = "interrupted", control.message
+            return "finish"
+        case Pause(reason=reason):
+            ctx.emit("control.applied", control=control.label, detail=reason)
+            snapshot.resume_phase = snapshot.phase
+            snapshot.status, snapshot.reason = "paused", reason
             return "finish"
         case Jump(to=to):
             ctx.emit("control.applied", control=control.label, detail=to)
@@ -143,8 +152,12 @@ async def start(run: LoopRun) -> Phase:
         raise InvalidRequestError(
             f"the output type and a tool are both named `{run.output.name}`: rename one"
         )
-    if len(snapshot.messages) > 1:
+    if len(snapshot.messages) > 1 or snapshot.messages[0].role in ("assistant", "tool"):
         run.repair_input()
+        if not snapshot.messages:
+            raise InvalidRequestError(
+                "the input holds nothing but results of tool calls that nobody has made"
+            )
     hooks = run.spec.middleware.before_agent
     if hooks:
         await run_hooks(hooks, "before_agent", ctx)
@@ -239,7 +252,7 @@ def _ask_for_more(run: LoopRun) -> Phase:
     snapshot.messages.pop()
     run.ctx.emit(
         "retry.scheduled",
-        call_id=f"{run.ctx.run_id}-model-{snapshot.counters.model_calls}",
+        call_id=run.model_call_id,
         attempt=repeats.truncated_empty,
         error="the answer was cut by the token limit before it had any text",
         error_kind=EmptyResponseError.kind,
@@ -253,7 +266,7 @@ async def call_tools(run: LoopRun) -> Phase:
     if not snapshot.pending:
         open_turn(run)
         if run.output is not None and snapshot.structured_by_tool:
-            phase = _take_structured_calls(run)
+            phase = _take_structured_calls(run, run.output)
             if phase is not None:
                 return phase
     remaining = run.limits.max_tool_calls - snapshot.counters.tool_calls
@@ -273,46 +286,46 @@ async def call_tools(run: LoopRun) -> Phase:
     return "prepare"
 
 
-def _take_structured_calls(run: LoopRun) -> Phase | None:
+def _take_structured_calls(run: LoopRun, output: OutputSpec[Any]) -> Phase | None:
     """Take the answer out of the calls of the output tool.
 
     Returns:
         Where to go when there were no other calls; ``None`` to run those.
     """
-    snapshot, output = run.snapshot, run.output
-    assert output is not None
-    calls = {call.id: call for call in run.calls}
+    snapshot = run.snapshot
     problem: StructuredOutputError | None = None
-    others = False
-    for pending in snapshot.pending:
-        call = calls[pending.call_id]
+    taken = others = False
+    for pending, call in zip(snapshot.pending, run.calls, strict=True):
         if call.name != output.name:
             others = True
             continue
-        text = "The answer was received."
+        text, error = "The answer was received.", None
         try:
-            if call.invalid is not None:
-                output.parse(call.invalid.raw)
-            run.output_value = output.check(call.arguments)
-            snapshot.structured, snapshot.has_structured = call.arguments, True
-        except StructuredOutputError as error:
-            problem, text = (
-                error,
-                f"{error.message}. Call `{output.name}` again with a full answer.",
-            )
+            snapshot.structured, run.output_value = _structured_value(output, call)
+            snapshot.has_structured = taken = True
+        except StructuredOutputError as exc:
+            problem = error = exc
+            text = f"{exc.message}. Call `{output.name}` again with a full answer."
         pending.state = "done"
         pending.result = ToolMessage(
-            tool_call_id=call.id, name=call.name, content=text, is_error=problem is not None
+            tool_call_id=call.id, name=call.name, content=text, is_error=error is not None
         )
     if others:
-        if snapshot.has_structured or problem is not None:
+        if taken or problem is not None:
             run.ctx.emit("control.applied", control="structured_with_tool_calls")
         return None
     close_turn(run)
-    if problem is not None:
+    if problem is not None and not taken:
         return _ask_again(run, problem)
     snapshot.status = "completed"
     return "finish"
+
+
+def _structured_value(output: OutputSpec[Any], call: ToolCallBlock) -> tuple[JsonValue, Any]:
+    """Return the answer in a call's arguments, as JSON and as the typed value."""
+    if call.invalid is not None:
+        return output.parse(call.invalid.raw)
+    return call.arguments, output.check(call.arguments)
 
 
 async def structured(run: LoopRun) -> Phase:
@@ -360,7 +373,7 @@ def _ask_again(run: LoopRun, error: StructuredOutputError) -> Phase:
     repeats.structured += 1
     run.ctx.emit(
         "retry.scheduled",
-        call_id=f"{run.ctx.run_id}-model-{run.snapshot.counters.model_calls}",
+        call_id=run.model_call_id,
         attempt=repeats.structured,
         error=error.message,
         error_kind=error.kind,

@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
 
 from ..cost import CostTotals
+from ..events import RunStatus
 from ..message import AssistantMessage, Message
 from ..model import ModelResponse, ResolvedModel
 from ..usage import Usage
-from ._snapshot import InterruptRequest, RunSnapshot, RunStatus
+from ._snapshot import InterruptRequest, RunSnapshot
 
 if TYPE_CHECKING:
     from ..events import AgentEvent, HarnessRunStatus
 
-StateT = TypeVar("StateT")
-OutputT = TypeVar("OutputT")
+StateT = TypeVar("StateT", default=Any)
+OutputT = TypeVar("OutputT", default=Any)
 
 
 @dataclass(slots=True, kw_only=True, repr=False)
@@ -71,7 +74,7 @@ class AgentRun(Generic[StateT, OutputT]):
     def status_report(self) -> "HarnessRunStatus":
         """Return how the run stands, as data for a status store."""
         from ..events import EventLog
-        from ._status import run_status
+        from ._report import run_status
 
         log = self.events
         return run_status(

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import JsonValue
 
@@ -16,6 +16,7 @@ from ..message import (
     SystemMessage,
     ToolCallBlock,
     ToolMessage,
+    ToolOutcome,
     repair_messages,
 )
 from ..middleware import MiddlewareStack, ToolCall
@@ -81,6 +82,35 @@ class CallSlot:
         """The call as hooks left it."""
 
 
+class OpenCall:
+    """A model call under way."""
+
+    __slots__ = ("began", "given_up", "id", "inner", "merger", "model", "response", "started_ms")
+
+    def __init__(self, id: str, model: str, started_ms: int, began: float) -> None:
+        self.id: str = id
+        self.model: str = model
+        """The registered name of the model that is asked, and charged, at the moment."""
+        self.started_ms: int = started_ms
+        self.began: float = began
+        """When it began, on the context's monotonic clock."""
+        self.merger: StreamMerger | None = None
+        """The pieces of a streamed answer that is not complete yet."""
+        self.response: ModelResponse | None = None
+        """An answer that has arrived and is not in the transcript yet."""
+        self.inner: ModelResponse | None = None
+        """The provider's own answer, where hooks stand around the call."""
+        self.given_up: list[ModelResponse] = []
+        """Answers that were paid for and that a hook asked for again."""
+
+    def unpaid(self, response: ModelResponse) -> ModelResponse | None:
+        """Return the answer that is still to be accounted for, when ``response`` is the last."""
+        paid = self.inner or response
+        if paid.served_from_cache or any(paid is each for each in self.given_up):
+            return None
+        return paid
+
+
 class LoopRun:
     """One run in this process. What must outlive the process is in ``snapshot``."""
 
@@ -92,10 +122,10 @@ class LoopRun:
         "feed",
         "guarded",
         "limits",
-        "merger",
-        "model_call",
+        "open_call",
         "output",
         "output_value",
+        "override",
         "policy",
         "response",
         "settings",
@@ -105,7 +135,6 @@ class LoopRun:
         "spec",
         "tool_schemas",
         "tools",
-        "unaccounted",
     )
 
     def __init__(
@@ -117,6 +146,7 @@ class LoopRun:
         tools: ToolRegistry,
         output: OutputSpec[Any] | None = None,
         guarded: bool = False,
+        override: str | None = None,
     ) -> None:
         self.spec: AgentSpec = spec
         self.snapshot: RunSnapshot = snapshot
@@ -128,6 +158,8 @@ class LoopRun:
         self.tool_schemas: Sequence[ToolSchema] = tools.schemas
         self.guarded: bool = guarded
         """Whether somebody outside may cancel the run through its token."""
+        self.override: str | None = override
+        """The registered name of the model that was chosen for this run."""
         self.output: OutputSpec[Any] | None = output
         self.output_value: Any = None
         self.feed: Feed | None = None
@@ -137,16 +169,18 @@ class LoopRun:
         self.deadline: float | None = None
         """When the wall clock runs out, on the context's monotonic clock."""
         self.response: ModelResponse | None = None
-        self.unaccounted: ModelResponse | None = None
-        """An answer that has arrived and is not in the transcript yet."""
-        self.merger: StreamMerger | None = None
-        """The pieces of a streamed answer that is not complete yet."""
-        self.model_call: tuple[str, str, int, float] | None = None
-        """The model call under way: its id, the model's name, and when it began."""
+        self.open_call: OpenCall | None = None
+        """The model call under way."""
         self.calls: list[ToolCallBlock] = []
         """The tool calls of the last answer that the run must see to."""
         self.slots: list[CallSlot] = []
-        self.call_ids: set[str] = set()
+        self.call_ids: dict[str, int] = {}
+        """The ids of tool calls that are taken, each with how many numbers were tried on it."""
+
+    @property
+    def model_call_id(self) -> str:
+        """The id of the latest model call."""
+        return f"{self.ctx.origin.run_id}-model-{self.snapshot.counters.model_calls}"
 
     @property
     def messages(self) -> list[Message]:
@@ -176,13 +210,13 @@ class LoopRun:
 
     def status(self) -> "HarnessRunStatus":
         """Return what the run is doing."""
-        from ._status import run_status
+        from ._report import run_status
 
         self.snapshot.cost = self.ctx.cost
         return run_status(
             self.snapshot,
             self.ctx.events.first_and_last(self.ctx.run_id),
-            model_call=self.model_call[0] if self.model_call is not None else None,
+            model_call=self.open_call.id if self.open_call is not None else None,
             tool_calls=tuple(slot.call.id for slot in self.slots if slot.begun),
         )
 
@@ -238,7 +272,7 @@ class LoopRun:
         messages = self.snapshot.messages
         for message in messages:
             if message.role == "assistant":
-                self.call_ids.update(call.id for call in message.tool_calls)
+                self.call_ids.update((call.id, 1) for call in message.tool_calls)
         if messages and messages[-1].role == "assistant":
             self.calls = messages[-1].open_calls
 
@@ -259,7 +293,7 @@ def unfinished_result(
     call_id: str, name: str | None, pending: PendingCall, why: str
 ) -> ToolMessage:
     """Return the result of a call that has none: what happened to it, in words for the model."""
-    outcome: Literal["interrupted", "not_started"]
+    outcome: ToolOutcome
     match pending.state:
         case "running":
             outcome, text = "interrupted", f"interrupted: {why}; the call may have had effects"

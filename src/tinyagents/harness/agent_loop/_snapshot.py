@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from pydantic import ConfigDict, JsonValue, TypeAdapter
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from ..context import RunConfig
 from ..cost import CostTotals
+from ..errors import ResumeError
+from ..events import RunStatus
 from ..message import Message, ToolMessage
 from ..model import FinishReason, ResolvedModel
 from ..usage import UsageTotals
@@ -18,10 +20,6 @@ Phase: TypeAlias = Literal[
     "start", "prepare", "call_model", "decide", "call_tools", "structured", "finish", "done"
 ]
 """What a run does next."""
-
-RunStatus: TypeAlias = Literal[
-    "running", "completed", "stopped", "paused", "interrupted", "failed", "cancelled"
-]
 
 
 @dataclass(slots=True)
@@ -130,9 +128,40 @@ class RunSnapshot:
         """Decode what :meth:`model_dump_json` wrote.
 
         Raises:
+            ResumeError: Another version of the format is needed to read it.
             pydantic.ValidationError: It is no snapshot; the error says where.
         """
+        _check_version(_Header.model_validate_json(data))
         return _adapter().validate_json(data)
+
+    @classmethod
+    def model_validate(cls, obj: Any) -> "RunSnapshot":
+        """Read the decoded form of what :meth:`model_dump_json` wrote; a snapshot stays itself.
+
+        Raises:
+            ResumeError: Another version of the format is needed to read it.
+            pydantic.ValidationError: It is no snapshot; the error says where.
+        """
+        _check_version(_Header.model_validate(obj))
+        return _adapter().validate_python(obj)
+
+
+class _Header(BaseModel):
+    """What is read of a snapshot before anything that another version may have changed."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        title="RunSnapshot", from_attributes=True, defer_build=True
+    )
+
+    version: int = SNAPSHOT_VERSION
+
+
+def _check_version(header: _Header) -> None:
+    if header.version != SNAPSHOT_VERSION:
+        raise ResumeError(
+            f"the snapshot has version {header.version}; this tinyagents reads "
+            f"version {SNAPSHOT_VERSION}"
+        )
 
 
 @cache

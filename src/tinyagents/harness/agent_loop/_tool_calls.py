@@ -4,10 +4,11 @@ import logging
 from functools import partial
 from typing import Any
 
+import anyio
 from pydantic import JsonValue
 
 from ..clock import milliseconds
-from ..concurrency import DeadlineExpired, run_together
+from ..concurrency import DeadlineExpired, is_being_cancelled, run_together
 from ..errors import (
     ToolArgumentsError,
     ToolFailedError,
@@ -290,7 +291,8 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
     hooks = run.spec.middleware.wrap_tool
     try:
         if hooks:
-            chain = around("wrap_tool", hooks, run.ctx, partial(_call_tool, slot, context))
+            innermost = partial(_call_tool, slot, context, call.name)
+            chain = around("wrap_tool", hooks, run.ctx, innermost)
             slot.result = _checked_result(await chain(call))
             slot.failure = None
         else:
@@ -317,14 +319,29 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
             slot.error = ToolTimeoutError(text, tool=tool.name, call_id=call.id, seconds=seconds)
     except Exception as failure:  # noqa: BLE001 - one call never takes its siblings with it
         _take_failure(run, slot, tool, failure)
+    except anyio.get_cancelled_exc_class() as made:
+        if is_being_cancelled():
+            raise
+        lost = RuntimeError("something that it waited for was cancelled")
+        lost.__cause__ = made
+        slot.failure = lost
+        _take_failure(run, slot, tool, lost)
     slot.ended = run.ctx.clock.monotonic()
 
 
-async def _call_tool(slot: CallSlot, context: ToolContext[Any], call: ToolCall) -> ToolResult:
+async def _call_tool(
+    slot: CallSlot, context: ToolContext[Any], name: str, call: ToolCall
+) -> ToolResult:
     """Call the tool for the hooks around it, which may have changed the call."""
     tool, bound = slot.tool, slot.bound
     assert tool is not None
     assert bound is not None
+    if call.name != name:
+        changed, call.name = call.name, name
+        raise TypeError(
+            f"a `wrap_tool` hook changed the tool of a call, `{name}`, to `{changed}`: "
+            "that is for `before_tool`"
+        )
     try:
         if call.arguments != slot.checked:
             bound = tool.validate(call.arguments)
@@ -377,7 +394,14 @@ def _progress(run: LoopRun, slot: CallSlot, message: str) -> None:
         except Exception as failure:  # noqa: BLE001 - it is the run's, not the tool's
             slot.error = slot.error or failure
         message = delta.content
-    run.ctx.emit("tool.progress", call_id=call.id, tool_name=call.name, message=message)
+    shown = message if run.policy.capture.tool_io else None
+    run.ctx.emit(
+        "tool.progress",
+        call_id=call.id,
+        tool_name=call.name,
+        characters=len(message),
+        message=shown,
+    )
     if run.feed is not None:
         run.feed.tool_progress(call, message)
 
@@ -416,7 +440,8 @@ async def _fold(run: LoopRun) -> None:
 
 def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
     call_id, name = slot.pending.call_id, slot.call.name
-    content, plain = result.content, not result.is_error and not result.trusted_verbatim
+    content: list[Any] = result.content
+    plain = not result.is_error and not result.trusted_verbatim
     # A hook may have put anything there, which the message then checks.
     if plain and result.value is None and all(isinstance(each, BlockBase) for each in content):
         return plain_tool_message(call_id, name, content)

@@ -130,6 +130,11 @@ class AssistantMessage(MessageBase, frozen=True):
         return "".join(texts) if texts else None
 
 
+ToolOutcome: TypeAlias = Literal["done", "interrupted", "not_started"]
+"""What became of a call: ``interrupted``, the tool had begun and may have had effects; ``not_started``,
+it never ran."""
+
+
 class ToolMessage(MessageBase, frozen=True):
     """The result of one tool call."""
 
@@ -138,10 +143,7 @@ class ToolMessage(MessageBase, frozen=True):
     name: OptionalText = None
     """The tool that ran, by the application's name for it."""
     is_error: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    outcome: Annotated[Literal["done", "interrupted", "not_started"], Field(exclude_if=_done)] = (
-        "done"
-    )
-    """``interrupted``: the tool had begun and may have had effects; ``not_started``: it never ran."""
+    outcome: Annotated[ToolOutcome, Field(exclude_if=_done)] = "done"
     trusted_verbatim: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Compaction and trimming leave the message alone."""
     artifact: Annotated[Json, Field(exclude_if=unset)] = None
@@ -156,7 +158,7 @@ class ToolMessage(MessageBase, frozen=True):
             content: str | BlockBase | Sequence[BlockBase] = ...,
             name: str | None = None,
             is_error: bool = False,
-            outcome: Literal["done", "interrupted", "not_started"] = "done",
+            outcome: ToolOutcome = "done",
             trusted_verbatim: bool = False,
             artifact: JsonValue = None,
             id: str | None = None,

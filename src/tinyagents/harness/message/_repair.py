@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from ._blocks import ToolCallBlock
-from ._messages import AssistantMessage, Message, ToolMessage
+from ._messages import AssistantMessage, Message, ToolMessage, ToolOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +149,7 @@ def _places(count: int, without: Sequence[int]) -> dict[int, int]:
 
 
 def _lost_result(message: AssistantMessage, call: ToolCallBlock) -> ToolMessage:
-    outcome: Literal["interrupted", "not_started"] = "not_started"
+    outcome: ToolOutcome = "not_started"
     if call.invalid is not None:
         text = f"This call did not run: {call.invalid.reason}"
     elif message.state == "partial":

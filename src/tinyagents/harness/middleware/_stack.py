@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -12,6 +13,8 @@ from ..errors import ConfigurationError
 from ..text import error_text
 from ..tool import InterruptSignal
 from ._base import Middleware
+
+_log = logging.getLogger("tinyagents.middleware")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -88,11 +91,15 @@ def _check(item: object) -> None:
             how = "must not be async" if plain else "must be `async def`"
             raise ConfigurationError(f"`{cls.__name__}.{hook}` {how}")
     for name in dir(cls):
-        near = difflib.get_close_matches(name, HOOKS, n=1, cutoff=0.85)
-        if near and near[0] != name and not hasattr(Middleware, name):
-            raise ConfigurationError(
-                f"`{cls.__name__}.{name}` is no hook and would never be called: "
-                f"did you mean `{near[0]}`?"
+        if name.startswith("_") or hasattr(Middleware, name) or not callable(getattr(cls, name)):
+            continue
+        if near := difflib.get_close_matches(name, HOOKS, n=1, cutoff=0.85):
+            # A guess, and so no error.
+            _log.warning(
+                "`%s.%s` is no hook and no run calls it: did you mean `%s`?",
+                cls.__name__,
+                name,
+                near[0],
             )
 
 

@@ -3,8 +3,9 @@
 A name is loaded when it is first used, so that a test which needs a clock does not load the models.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from .. import _lazy
 
 if TYPE_CHECKING:
     from ._fake_models import FakeChatModel, FakeStreamingModel, SlowModel
@@ -12,8 +13,23 @@ if TYPE_CHECKING:
     from ._grammar import assert_event_grammar
     from ._network import NetworkBlocked, block_network
     from ._recorder import EventRecorder
-    from ._script import Reply, Step, call, calls, delay, fail, hang, refuse, say, say_json, think
-    from ._scripted_model import ScriptedModel, ScriptedModel as ScriptedChatModel, ScriptExhausted
+    from ._script import (
+        Delay,
+        Failure,
+        Hang,
+        Reply,
+        Step,
+        call,
+        calls,
+        delay,
+        fail,
+        hang,
+        refuse,
+        say,
+        say_json,
+        think,
+    )
+    from ._scripted_model import ScriptedChatModel, ScriptedModel, ScriptExhausted
     from ._time import DeterministicClock, DeterministicIds, FakeSleep
     from ._trajectory import Trajectory, assert_trajectory
 
@@ -24,6 +40,9 @@ _HOMES = {
     "_network": ("NetworkBlocked", "block_network"),
     "_recorder": ("EventRecorder",),
     "_script": (
+        "Delay",
+        "Failure",
+        "Hang",
         "Reply",
         "Step",
         "call",
@@ -36,20 +55,22 @@ _HOMES = {
         "say_json",
         "think",
     ),
-    "_scripted_model": ("ScriptExhausted", "ScriptedModel"),
+    "_scripted_model": ("ScriptExhausted", "ScriptedChatModel", "ScriptedModel"),
     "_time": ("DeterministicClock", "DeterministicIds", "FakeSleep"),
     "_trajectory": ("Trajectory", "assert_trajectory"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = (
+    "Delay",
     "DeterministicClock",
     "DeterministicIds",
     "EventRecorder",
+    "Failure",
     "FakeChatModel",
     "FakeSleep",
     "FakeStreamingModel",
     "FakeTool",
+    "Hang",
     "NetworkBlocked",
     "Reply",
     "ScriptExhausted",
@@ -72,17 +93,5 @@ __all__ = (
     "think",
 )
 
-
-def __getattr__(name: str) -> object:
-    if name == "ScriptedChatModel":
-        return __getattr__("ScriptedModel")
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _lazy.names(__name__, _HOMES)

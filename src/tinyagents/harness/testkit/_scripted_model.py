@@ -167,3 +167,7 @@ def _overrun(name: str, steps: int, request: ModelRequest, ctx: RunContext[Any] 
 def _short(message: Message) -> str:
     text = message.text or ", ".join(block.type for block in message.content)
     return f"the {message.role} message {text if len(text) <= 80 else f'{text[:79]}…'!r}"
+
+
+ScriptedChatModel = ScriptedModel
+"""The same class under a longer name."""

@@ -27,36 +27,14 @@ from ..model import (
     merge_stream,
 )
 from ..text import dump_json
-from ..usage import Usage
+from ..usage import Usage, estimate_tokens
 from ._script import Called, Delay, Failure, Hang, Part, Reply, Words, joined, say_json
 
 TOKENS_PER_MESSAGE = 10
 """What a scripted model counts for each message of its prompt."""
-CHARACTERS_PER_TOKEN = 4
-"""What it counts as one token of its answer; begun ones are whole, and there is at least one."""
+_permissive_profile = lru_cache(maxsize=64)(ModelProfile.permissive)
 
 Items: TypeAlias = tuple[ModelStreamItem, ...]
-
-
-@lru_cache(maxsize=64)
-def permissive_profile(name: str, provider: str = "scripted") -> ModelProfile:
-    """Return the profile of a model that can do everything, with sizes and prices not known."""
-    return ModelProfile(
-        provider=provider,
-        model=name,
-        input_modalities=frozenset({"text", "image", "audio", "file"}),
-        tool_calling=True,
-        parallel_tool_calls=True,
-        forced_tool_choice=True,
-        streaming=True,
-        streaming_tool_chunks=True,
-        native_structured_output=True,
-        json_schema=True,
-        json_mode=True,
-        reasoning=True,
-        reasoning_effort=True,
-        temperature=True,
-    )
 
 
 @lru_cache(maxsize=4096)
@@ -68,14 +46,14 @@ def estimate(messages: int, output_tokens: int) -> Usage:
 
 
 def count_tokens(parts: Iterable[Part]) -> int:
-    """Return what an answer of these parts counts in tokens."""
+    """Return what an answer of these parts counts in tokens: at least one."""
     characters = 0
     for part in parts:
         if isinstance(part, Called):
             characters += len(part.name) + len(part.arguments)
         else:
             characters += sum(map(len, part.pieces))
-    return max(1, -(-characters // CHARACTERS_PER_TOKEN))
+    return max(1, estimate_tokens(characters))
 
 
 class Plan:
@@ -139,7 +117,7 @@ class StepModel:
         if chunk_size is not None and chunk_size < 1:
             raise ValueError(f"chunk_size is {chunk_size}: it must be at least 1, or None")
         self.name = name
-        self.profile: ModelProfile = profile or permissive_profile(name)
+        self.profile: ModelProfile = profile or _permissive_profile("scripted", name)
         self.calls: int = 0
         """How often the model was called, failures included. Counted before anything is awaited."""
         self.requests: list[ModelRequest] = []

@@ -1,0 +1,250 @@
+"""Making a model call: its attempts, the models that take over, and the pieces of a stream."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from ..errors import ModelError, ProviderTimeoutError
+from ..model import (
+    MessageDelta,
+    ModelBinding,
+    ModelRequest,
+    ModelResponse,
+    StreamMerger,
+    ToolCallDelta,
+    closing_stream,
+)
+from ..retry import RetryPolicy
+from ..text import error_text
+from ._account import partial_usage, record_usage
+from ._run import LoopRun, OpenCall
+
+if TYPE_CHECKING:
+    from ._feed import Feed
+
+
+async def call_with_retries(
+    run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
+) -> ModelResponse:
+    """Call the model; again while the policy says so, and then the fallback models in turn."""
+    try:
+        response = await _ask(run, call, binding, request)
+    except ModelError as error:
+        return await _try_again(run, call, binding, request, error)
+    response.resolved_model = binding.resolved
+    return response
+
+
+async def _try_again(
+    run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest, error: ModelError
+) -> ModelResponse:
+    """Go on after a first failure: wait and repeat, or take the next model, or raise."""
+    policy = request.retry or run.policy.retry
+    most = min(policy.max_attempts, run.limits.max_retries_per_call + 1)
+    tried = {binding.resolved.name}
+    attempts, attempt, waited = 1, 1, 0.0
+    while True:
+        error.attempts = attempts
+        if attempt < most and policy.should_retry(error, attempt):
+            waited += await _wait(run, call, policy, attempt, error)
+            attempt += 1
+        else:
+            binding = _fall_back(run, call, binding, tried, request, error)
+            attempt = 1
+        attempts += 1
+        try:
+            response = await _ask(run, call, binding, request)
+        except ModelError as failure:
+            error = failure
+            continue
+        response.resolved_model = binding.resolved
+        response.attempts = attempts
+        response.timing.waited = waited
+        return response
+
+
+async def _wait(
+    run: LoopRun, call: OpenCall, policy: RetryPolicy, attempt: int, error: ModelError
+) -> float:
+    """Announce the next attempt and wait for it; return the seconds."""
+    delay = policy.delay_after(attempt, error)
+    _discard(run, call, error)
+    run.ctx.emit(
+        "retry.scheduled",
+        call_id=call.id,
+        attempt=attempt,
+        delay=delay,
+        error=error_text(error),
+        error_kind=error.kind,
+    )
+    await run.ctx.sleep(delay)
+    return delay
+
+
+def _fall_back(
+    run: LoopRun,
+    call: OpenCall,
+    failed: ModelBinding,
+    tried: set[str],
+    request: ModelRequest,
+    error: ModelError,
+) -> ModelBinding:
+    """Return the model that takes over, and announce it; raise ``error`` where there is none."""
+    chain, name = run.policy.fallback, failed.resolved.name
+    following = chain.successor(name)
+    while following is not None and following not in tried:
+        tried.add(following)
+        found = run.spec.models.bind_fallback(
+            following, request.required_capabilities, requested=name
+        )
+        if isinstance(found, ModelBinding):
+            _discard(run, call, error)
+            run.ctx.emit(
+                "model.fallback_selected", call_id=call.id, from_model=name, to_model=following
+            )
+            charge(call, found)
+            return found
+        run.ctx.emit("model.fallback_skipped", model=following, reason=found)
+        following = chain.next_after(following)
+    raise error
+
+
+def charge(call: OpenCall, binding: ModelBinding) -> None:
+    """Put what the call costs from now on down to another model."""
+    call.model = binding.resolved.name
+
+
+def give_up_answer(run: LoopRun, call: OpenCall) -> None:
+    """Put down what an answer took that a hook does not leave it at."""
+    response, call.inner, call.response = call.inner, None, None
+    if response is None:
+        return
+    call.given_up.append(response)
+    if not response.served_from_cache:
+        record_usage(run, call, response.message.usage)
+    if run.feed is not None:
+        run.feed.message_discarded(call.id, "a hook had the model asked again")
+
+
+def _discard(run: LoopRun, call: OpenCall, error: ModelError) -> None:
+    """Give up what a failed attempt has streamed; it was paid for all the same."""
+    merger, call.merger = call.merger, None
+    if merger is None or merger.empty:
+        return
+    record_usage(run, call, partial_usage(merger))
+    if run.feed is not None:
+        run.feed.message_discarded(call.id, error_text(error))
+
+
+async def _ask(
+    run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
+) -> ModelResponse:
+    """Make one attempt, within the time that the run allows for one."""
+    seconds = run.limits.model_timeout
+    if seconds is None:
+        return await _one_answer(run, call, binding, request, None)
+    with anyio.move_on_after(seconds) as scope:
+        return await _one_answer(run, call, binding, request, scope)
+    profile = binding.model.profile
+    raise ProviderTimeoutError(
+        f"no complete answer within the run's limit of {seconds:g} s for a model call",
+        provider=profile.provider or None,
+        model=profile.model or binding.resolved.name,
+    )
+
+
+async def _one_answer(
+    run: LoopRun,
+    call: OpenCall,
+    binding: ModelBinding,
+    request: ModelRequest,
+    scope: anyio.CancelScope | None,
+) -> ModelResponse:
+    if run.ctx.streaming:
+        return await _read_stream(run, call, binding, request, scope)
+    response = await binding.model.invoke(request, ctx=run.ctx)
+    return checked_response(response, f"the model `{binding.resolved.name}`")
+
+
+def checked_response(response: object, who: str) -> ModelResponse:
+    """Return what a model or a hook gave as the answer, if it is one."""
+    if not isinstance(response, ModelResponse):
+        raise TypeError(f"{who} returned a `{type(response).__name__}`, and not a `ModelResponse`")
+    return response
+
+
+async def _read_stream(
+    run: LoopRun,
+    call: OpenCall,
+    binding: ModelBinding,
+    request: ModelRequest,
+    scope: anyio.CancelScope | None,
+) -> ModelResponse:
+    """Read the model's stream to its end, and show each piece to whoever follows."""
+    merger = call.merger = StreamMerger()
+    ctx, feed, call_id = run.ctx, run.feed, call.id
+    observed = bool(run.spec.middleware.on_model_delta) or ctx.events.listened
+    began, first = ctx.clock.monotonic(), None
+    async with closing_stream(binding.model.stream(request, ctx=ctx)) as stream:
+        async for item in stream:
+            # Nearly every piece is text alone; it takes the short way.
+            if type(item) is MessageDelta and not (item.reasoning or item.refusal):
+                text = item.text
+                if text:
+                    merger.add_piece("text", text)
+            else:
+                text = ""
+                merger.add(item)
+                if not isinstance(item, MessageDelta | ToolCallDelta):
+                    if merger.completed is not None:
+                        break
+                    continue
+            if first is None:
+                first = ctx.clock.monotonic() - began
+            if observed:
+                await _show_observers(run, call_id, item)
+                text = ""  # a hook may have changed the piece
+            if feed is None:
+                continue
+            if feed.text(call_id, text) if text else feed.delta(call_id, item):
+                await _room(feed, scope)
+    response = merger.response()
+    response.timing.first_token = first
+    call.merger = None
+    return response
+
+
+async def _room(feed: "Feed", scope: anyio.CancelScope | None) -> None:
+    """Wait until the reader of the run has kept up; that time is not the model's."""
+    if scope is None:
+        await feed.room()
+        return
+    left = scope.deadline - anyio.current_time()
+    scope.deadline = math.inf
+    try:
+        await feed.room()
+    finally:
+        scope.deadline = anyio.current_time() + left
+
+
+async def _show_observers(run: LoopRun, call_id: str, item: MessageDelta | ToolCallDelta) -> None:
+    for _, hook in run.spec.middleware.on_model_delta:
+        await hook(run.ctx, item)
+    if run.ctx.events.listened:
+        payload = _delta_payload(item, capture=run.policy.capture.model_io)
+        run.ctx.events.emit_transient(
+            "model.delta", run.ctx.origin, {"call_id": call_id, **payload}
+        )
+
+
+def _delta_payload(item: MessageDelta | ToolCallDelta, *, capture: bool) -> dict[str, Any]:
+    """Return what an event says of a piece: how long it is, and what it is where that is captured."""
+    if isinstance(item, MessageDelta):
+        size = len(item.text) + len(item.reasoning) + len(item.refusal)
+        shown: dict[str, Any] = {"text": item.text or None, "reasoning": item.reasoning or None}
+    else:
+        size = len(item.arguments)
+        told = {"call_id": item.call_id, "name": item.name, "content": item.arguments}
+        shown = {"tool_call": told}
+    return {"characters": size, **shown} if capture else {"characters": size}
