@@ -225,11 +225,11 @@ async def test_the_envelope_says_whose_event_it_is() -> None:
 
 async def test_events_hold_no_content_unless_it_is_captured() -> None:
     recorder = EventRecorder()
-    steps = [call("add", a=1234, b=1), say("secret answer")]
+    steps = [call("add", a=98_765_431, b=1), say("secret answer")]
     agent = AgentHarness(model=ScriptedModel(steps), tools=[add], listeners=[recorder])
     await agent.stream(None, "secret question").result()
     text = recorder.to_jsonl()
-    for secret in ("secret", "1234", "1235"):
+    for secret in ("secret", "98765431", "98765432"):
         assert secret not in text
 
 
