@@ -864,12 +864,13 @@ async def test_a_message_is_encoded_once_and_forgotten_with_it(router: respx.Moc
     history: list[Message] = [UserMessage(content=str(n)) for n in range(5)]
     async with asked:
         await asked.invoke(ModelRequest(messages=[*history]))
-        kept = {key: wire for key, (_, wire) in encoder._cache.items()}
+        cache = encoder._cache._entries
+        kept = {key: entry.wire for key, entry in cache.items()}
         await asked.invoke(ModelRequest(messages=[*history, HI]))
-        assert all(encoder._cache[key][1] is wire for key, wire in kept.items())
+        assert all(cache[key].wire is wire for key, wire in kept.items())
     del history
     gc.collect()
-    assert len(encoder._cache) <= 1
+    assert len(cache) <= 1
 
 
 async def test_a_message_whose_list_was_appended_to_is_encoded_anew(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .. import _lazy
 
 if TYPE_CHECKING:
+    from ._gemini import GeminiModel
     from ._mock import MockModel
     from ._openai_chat import OpenAIChatModel
     from ._presets import PROVIDERS, ProviderPreset, ReasoningStyle, infer_provider
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ._transport import HttpClient, Timeouts
 
 _HOMES = {
+    "_gemini": ("GeminiModel",),
     "_mock": ("MockModel",),
     "_openai_chat": ("OpenAIChatModel",),
     "_presets": ("PROVIDERS", "ProviderPreset", "ReasoningStyle", "infer_provider"),
@@ -25,6 +27,7 @@ _HOMES = {
 
 __all__ = (
     "PROVIDERS",
+    "GeminiModel",
     "HttpClient",
     "MockModel",
     "OpenAIChatModel",

@@ -5,10 +5,8 @@ is encoded once and kept as bytes for as long as the message lives; a request th
 """
 
 import re
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -46,6 +44,7 @@ from ..model import (
 )
 from ..text import JsonObject, dump_json, encode_json
 from ..tool import wire_names
+from ._message_cache import MessageCache
 from ._presets import ProviderPreset
 from ._profiles import is_reasoning_model
 from ._schema import close_schema
@@ -81,16 +80,12 @@ _KEPT_TOOLSETS: Final = 8
 class _Wire:
     """A message as it is sent."""
 
-    blocks: int
-    """How many blocks it had: a message is frozen, but its list can be appended to."""
     message: orjson.Fragment | None
     """``None``: the message says nothing, and is left out."""
     follow_up: list[JsonObject]
     """Parts of a tool result that have to follow in a user message."""
     ids: dict[str, str]
     """The ids that this provider itself gave to calls, where those of the blocks differ."""
-    call_id: str | None
-    """The provider's own id of the call that a tool result answers, where it differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +115,7 @@ class ChatRequestEncoder:
         self._model = model
         self._reasons = is_reasoning_model(model)
         self._id_pattern = re.compile(preset.tool_call_id)
-        self._cache: dict[int, tuple[weakref.ref[Message], _Wire]] = {}
+        self._cache = MessageCache[_Wire]()
         self._toolsets: list[WireTools] = []
 
     def encode(
@@ -164,9 +159,9 @@ class ChatRequestEncoder:
         ids: dict[str, str] = {}
         for message in messages:
             if isinstance(message, ToolMessage):
-                wire = self._wire(message, ids.get(message.tool_call_id))
+                wire = self._cache.get(message, ids.get(message.tool_call_id), self._encoded)
             else:
-                wire = self._wire(message, None)
+                wire = self._cache.get(message, None, self._encoded)
                 if follow_up:
                     sent.append({"role": "user", "content": follow_up})
                     follow_up = []
@@ -182,18 +177,8 @@ class ChatRequestEncoder:
             raise self._refusal("an empty list of messages")
         return sent
 
-    def _wire(self, message: Message, call_id: str | None) -> _Wire:
-        key = id(message)
-        cached = self._cache.get(key)
-        if cached is not None and cached[0]() is message:
-            wire = cached[1]
-            if wire.blocks == len(message.content) and wire.call_id == call_id:
-                return wire
-        wire = self._encoded(message, call_id)
-        self._cache[key] = (weakref.ref(message, partial(_forget, self._cache, key)), wire)
-        return wire
-
     def _encoded(self, message: Message, call_id: str | None) -> _Wire:
+        """Encode a message; ``call_id``: the provider's own id of the call that a result answers."""
         follow_up: list[JsonObject] = []
         own_ids: dict[str, str] = {}
         value: JsonObject | None
@@ -207,7 +192,7 @@ class ChatRequestEncoder:
             case _:
                 value = self._tool(message, follow_up, call_id)
         fragment = None if value is None else orjson.Fragment(encode_json(value))
-        return _Wire(len(message.content), fragment, follow_up, own_ids, call_id)
+        return _Wire(fragment, follow_up, own_ids)
 
     def _system(self, message: SystemMessage) -> JsonObject | None:
         content = self._content(message.content, "a system message", media=False)
@@ -606,10 +591,6 @@ def fold_system(messages: Sequence[Message]) -> list[Message]:
             folded = message.model_copy(update={"content": [lead, *message.content]})
             return [*rest[:position], folded, *rest[position + 1 :]]
     return [UserMessage(content=instructions), *rest]
-
-
-def _forget(cache: dict[int, Any], key: int, _gone: object) -> None:
-    cache.pop(key, None)
 
 
 def _wire_name(name: str) -> str:

@@ -46,6 +46,11 @@ def is_reasoning_model(model: str) -> bool:
     return _REASONING.search(model.lower()) is not None
 
 
+def thinks(model: str) -> bool:
+    """Whether a name is of a family that thinks before it answers."""
+    return is_reasoning_model(model) or _THINKERS.search(model.lower()) is not None
+
+
 def context_window(model: str) -> int | None:
     """Return the tokens of context that a model is known to have."""
     lowered = model.lower()
@@ -65,7 +70,6 @@ def derive_profile(preset: ProviderPreset, model: str) -> ModelProfile:
         inputs.append("audio")
     if preset.file_input:
         inputs.append("file")
-    thinks = reasoning or _THINKERS.search(model.lower()) is not None
     return ModelProfile(
         provider=preset.name,
         model=model,
@@ -78,7 +82,7 @@ def derive_profile(preset: ProviderPreset, model: str) -> ModelProfile:
         native_structured_output=structured or None,
         json_schema=preset.json_schema,
         json_mode=preset.json_schema if preset.json_object is False else preset.json_object,
-        reasoning=thinks or None,
+        reasoning=thinks(model) or None,
         reasoning_effort=(reasoning and preset.reasoning in ("effort", "object")) or None,
         temperature=not preset.refuses_temperature(model),
         max_input_tokens=None if preset.local else context_window(model),
