@@ -860,17 +860,16 @@ def test_the_identity_tells_apart_what_answers_differently() -> None:
 async def test_a_message_is_encoded_once_and_forgotten_with_it(router: respx.MockRouter) -> None:
     asked = model()
     # What is kept shows in nothing but the time and the memory that a call takes.
-    encoder = asked._encoder
+    known = asked._encoder._wires._known
     history: list[Message] = [UserMessage(content=str(n)) for n in range(5)]
     async with asked:
         await asked.invoke(ModelRequest(messages=[*history]))
-        cache = encoder._cache._entries
-        kept = {key: entry.wire for key, entry in cache.items()}
+        kept = {key: wire for key, (*_, wire) in known.items()}
         await asked.invoke(ModelRequest(messages=[*history, HI]))
-        assert all(cache[key].wire is wire for key, wire in kept.items())
+        assert all(known[key][2] is wire for key, wire in kept.items())
     del history
     gc.collect()
-    assert len(cache) <= 1
+    assert len(known) <= 1
 
 
 async def test_a_message_whose_list_was_appended_to_is_encoded_anew(

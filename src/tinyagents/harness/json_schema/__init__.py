@@ -3,7 +3,7 @@
 from ._check import SchemaCheck
 from ._describe import describe, object_schema, without_properties
 from ._problems import explain_errors, kind_of, unexpected_problem
-from ._walk import Place, parts, rebuilt, variants
+from ._walk import Place, parts, rebuilt, referred, variants
 
 __all__ = (
     "Place",
@@ -14,6 +14,7 @@ __all__ = (
     "object_schema",
     "parts",
     "rebuilt",
+    "referred",
     "unexpected_problem",
     "variants",
     "without_properties",

@@ -72,7 +72,7 @@ def _variants(root: JsonObject, schema: JsonValue, depth: int) -> Iterator[JsonO
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return
     if isinstance(ref := schema.get("$ref"), str):
-        yield from _variants(root, _referred(root, ref), depth + 1)
+        yield from _variants(root, referred(root, ref), depth + 1)
         return
     for union in (schema.get("anyOf"), schema.get("oneOf")):
         if isinstance(union, list):
@@ -82,7 +82,8 @@ def _variants(root: JsonObject, schema: JsonValue, depth: int) -> Iterator[JsonO
     yield schema
 
 
-def _referred(root: JsonObject, ref: str) -> JsonValue:
+def referred(root: JsonObject, ref: str) -> JsonValue:
+    """Return what a reference within a schema leads to; ``None`` when it leads nowhere."""
     here: JsonValue = root if ref.startswith("#") else None
     for step in ref.removeprefix("#").split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")

@@ -11,6 +11,7 @@ from .. import _lazy
 if TYPE_CHECKING:
     from ._gemini import GeminiModel
     from ._mock import MockModel
+    from ._ollama import OllamaModel
     from ._openai_chat import OpenAIChatModel
     from ._presets import PROVIDERS, ProviderPreset, ReasoningStyle, infer_provider
     from ._resolve import resolve_model
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_gemini": ("GeminiModel",),
     "_mock": ("MockModel",),
+    "_ollama": ("OllamaModel",),
     "_openai_chat": ("OpenAIChatModel",),
     "_presets": ("PROVIDERS", "ProviderPreset", "ReasoningStyle", "infer_provider"),
     "_resolve": ("resolve_model",),
@@ -30,6 +32,7 @@ __all__ = (
     "GeminiModel",
     "HttpClient",
     "MockModel",
+    "OllamaModel",
     "OpenAIChatModel",
     "ProviderPreset",
     "ReasoningStyle",

@@ -311,6 +311,7 @@ class Endpoint:
             provider=self.provider,
             model=self._model,
             secrets=self._secrets(),
+            missing_model=self._preset.missing_model,
         )
 
     def _secrets(self) -> Sequence[str]:

@@ -8,7 +8,7 @@ then the HTTP status, and only without a status the provider's code and words.
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -114,6 +114,7 @@ _REFUSED_WORDS = re.compile(
     r"invalid.?request|bad.?request|tool_use_failed|not_found_error|request_too_large"
     r"|model.{0,80}(?:not found|unknown|unsupported|does not exist|invalid)"
 )
+_MISSING_MODEL = re.compile(r"model.{0,200}(?:not found|not exist)")
 _TIMEOUT_WORDS = re.compile(r"timed? ?out|timeout|deadline exceeded")
 
 # A status in running text counts only where one is announced: "500 tokens" is none.
@@ -148,6 +149,7 @@ def error_from_response(
     provider: str,
     model: str,
     secrets: Sequence[str] = (),
+    missing_model: str | None = None,
     now: float | None = None,
 ) -> ModelError:
     """Return the error that a failed HTTP answer stands for.
@@ -159,6 +161,7 @@ def error_from_response(
         provider: The provider's name.
         model: The model that was asked.
         secrets: Texts that must not appear in the error, should the answer repeat them.
+        missing_model: What helps when the server does not have the model; may hold ``{model}``.
         now: Seconds since the epoch, for a ``Retry-After`` that is a date.
     """
     for secret in secrets:
@@ -169,8 +172,12 @@ def error_from_response(
     except ValueError:
         payload = clean_text(text)
     payload = redacted(payload, secrets)  # once more: JSON may have written it with escapes
+    facts = _facts(payload, status)
+    if missing_model is not None and status == 404 and _MISSING_MODEL.search(facts.quoted):
+        advice = missing_model.format(model=model)
+        facts = replace(facts, message=f"{facts.message}: {advice}")
     return _judged(
-        _facts(payload, status),
+        facts,
         status=status,
         retry_after=retry_after(headers, now=now),
         request_id=redacted(request_id(headers), secrets),

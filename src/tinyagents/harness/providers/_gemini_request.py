@@ -30,9 +30,9 @@ from ..model import (
 from ..text import JsonObject, encode_json
 from ._gemini_parts import PartEncoder, wire_tool_names
 from ._gemini_schema import prepare_schema
-from ._json import as_list, as_object
-from ._message_cache import MessageCache
+from ._json import as_list, as_object, body_bytes
 from ._openai_request import WireTools
+from ._wire_cache import MessageCache, ToolsetCache
 
 _OWN_FIELDS: Final = frozenset({"contents", "model", "systeminstruction"})
 """Fields of the request that ``provider_options`` may not set; compared as :func:`_plain` has them."""
@@ -45,7 +45,6 @@ _OWN_GENERATION_FIELDS: Final = frozenset(
 )
 _MOST_STOPS: Final = 5
 _MOST_LOGPROBS: Final = 20
-_KEPT_TOOLSETS: Final = 8
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 # ai.google.dev/gemini-api/docs/openai names the budget of each effort for the 2.5 series.
@@ -92,13 +91,16 @@ class _Wire:
     """Parts of a tool result that have no place within it."""
 
 
+_READY: Final = ("contents", "systemInstruction", "tools")
+"""The fields of a body that are encoded already."""
+
 _NO_TOOLS: Final = GeminiTools(WireTools((), None, {}, {}))
 
 
 class GeminiRequestEncoder:
     """Encodes requests for one model. Shared between threads and event loops."""
 
-    __slots__ = ("_cache", "_model", "_parts", "_provider", "_third", "_toolsets")
+    __slots__ = ("_model", "_parts", "_provider", "_third", "_toolsets", "_wires")
 
     def __init__(self, provider: str, model: str, base_url: str) -> None:
         self._provider = provider
@@ -107,8 +109,8 @@ class GeminiRequestEncoder:
         self._parts = PartEncoder(
             provider, base_url, self._refusal, nested_media=self._third, foreign_calls=self._third
         )
-        self._cache = MessageCache[_Wire]()
-        self._toolsets: list[GeminiTools] = []
+        self._wires = MessageCache(self._encoded)
+        self._toolsets = ToolsetCache(self._wire_tools)
 
     def encode(self, request: ModelRequest, settings: ModelSettings) -> GeminiBody:
         """Return the body of the call.
@@ -118,7 +120,7 @@ class GeminiRequestEncoder:
         """
         if request.continuation_id is not None:
             raise self._refusal("`continuation_id`: the provider keeps no conversations")
-        tools = self._tools(request.tools)
+        tools = self._toolsets.of(request.tools) if request.tools else _NO_TOOLS
         options, generation = self._options(settings)
         body: dict[str, Any] = {**options, "contents": self._contents(request.messages)}
         system = self._system(request.messages)
@@ -135,7 +137,7 @@ class GeminiRequestEncoder:
         if generation:
             body["generationConfig"] = generation
         self._check_cached_content(body)
-        return GeminiBody(_joined(body), tools.wire, tuple(relaxed))
+        return GeminiBody(body_bytes(body, ready=_READY), tools.wire, tuple(relaxed))
 
     # Messages
 
@@ -183,7 +185,7 @@ class GeminiRequestEncoder:
         return contents
 
     def _wire(self, message: Message, name: str | None) -> _Wire:
-        return self._cache.get(message, name, self._encoded)
+        return self._wires.of(message, name)
 
     def _encoded(self, message: Message, name: str | None) -> _Wire:
         parts, follow_up = self._parts.encode(message, name)
@@ -191,14 +193,7 @@ class GeminiRequestEncoder:
 
     # Tools
 
-    def _tools(self, tools: Sequence[ToolSchema]) -> GeminiTools:
-        if not tools:
-            return _NO_TOOLS
-        for known in self._toolsets:
-            if len(known.wire.tools) == len(tools) and all(
-                a is b for a, b in zip(known.wire.tools, tools, strict=True)
-            ):
-                return known
+    def _wire_tools(self, tools: Sequence[ToolSchema]) -> GeminiTools:
         to_wire = wire_tool_names([tool.name for tool in tools])
         relaxed: list[str] = []
         declarations = [self._declaration(tool, to_wire, relaxed) for tool in tools]
@@ -208,10 +203,7 @@ class GeminiRequestEncoder:
             to_wire,
             {sent: name for name, sent in to_wire.items()},
         )
-        made = GeminiTools(wire, any(tool.strict for tool in tools), tuple(relaxed))
-        # A new list, since other threads may be reading the old one.
-        self._toolsets = [made, *self._toolsets[: _KEPT_TOOLSETS - 1]]
-        return made
+        return GeminiTools(wire, any(tool.strict for tool in tools), tuple(relaxed))
 
     def _declaration(
         self, tool: ToolSchema, to_wire: Mapping[str, str], relaxed: list[str]
@@ -350,19 +342,6 @@ class GeminiRequestEncoder:
 
     def _refusal(self, what: str) -> InvalidRequestError:
         return InvalidRequestError(f"`{self._model}` at {self._provider} cannot take {what}")
-
-
-def _joined(body: dict[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(body)
-    except TypeError:
-        # Integers beyond 64 bits, lone surrogates: only in what the caller passed as it is.
-        kept = ("contents", "systemInstruction", "tools")
-        fixed = {
-            name: value if name in kept else orjson.Fragment(encode_json(value))
-            for name, value in body.items()
-        }
-        return orjson.dumps(fixed)
 
 
 def _fragments(parts: Sequence[JsonObject]) -> list[orjson.Fragment]:

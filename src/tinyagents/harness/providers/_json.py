@@ -1,8 +1,15 @@
-"""Looking into decoded JSON whose shape is not known: a value of the wanted kind, or ``None``."""
+"""JSON on its way in and out.
 
+Looking into what was decoded, whose shape is not known, gives a value of the wanted kind or ``None``.
+"""
+
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import orjson
 from typing_extensions import TypeIs
+
+from ..text import encode_json
 
 
 def as_object(value: Any) -> dict[str, Any] | None:
@@ -23,6 +30,27 @@ def as_text(value: Any) -> str | None:
 def as_integer(value: Any) -> int | None:
     """Return the value if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def body_bytes(body: Mapping[str, Any], *, ready: Collection[str] = ("messages",)) -> bytes:
+    """Encode the body of a call.
+
+    Args:
+        body: Its fields.
+        ready: Those that are encoded already, or safe.
+    """
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        # Integers beyond 64 bits, lone surrogates: only in what the caller passed as it is.
+        return orjson.dumps(
+            {
+                name: value
+                if name in ready or isinstance(value, orjson.Fragment)
+                else orjson.Fragment(encode_json(value))
+                for name, value in body.items()
+            }
+        )
 
 
 def _is_object(value: object) -> TypeIs[dict[str, Any]]:

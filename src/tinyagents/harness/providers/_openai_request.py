@@ -44,10 +44,11 @@ from ..model import (
 )
 from ..text import JsonObject, dump_json, encode_json
 from ..tool import wire_names
-from ._message_cache import MessageCache
+from ._json import as_object, body_bytes
 from ._presets import ProviderPreset
 from ._profiles import is_reasoning_model
 from ._schema import close_schema
+from ._wire_cache import MessageCache, ToolsetCache
 
 RESERVED_OPTIONS: Final = frozenset(
     {
@@ -73,7 +74,6 @@ _ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 _DIGEST_LENGTH: Final = 9
 _LONGEST_ID: Final = 40
 """Characters: what OpenAI takes as the id of a call."""
-_KEPT_TOOLSETS: Final = 8
 
 
 @dataclass(slots=True)
@@ -102,21 +102,21 @@ class WireTools:
         return self.from_wire.get(name, name)
 
 
-_NO_TOOLS: Final = WireTools((), None, {}, {})
+NO_TOOLS: Final = WireTools((), None, {}, {})
 
 
 class ChatRequestEncoder:
     """Encodes requests for one model of one provider. Shared between threads and event loops."""
 
-    __slots__ = ("_cache", "_id_pattern", "_model", "_preset", "_reasons", "_toolsets")
+    __slots__ = ("_id_pattern", "_model", "_preset", "_reasons", "_toolsets", "_wires")
 
     def __init__(self, preset: ProviderPreset, model: str) -> None:
         self._preset = preset
         self._model = model
         self._reasons = is_reasoning_model(model)
         self._id_pattern = re.compile(preset.tool_call_id)
-        self._cache = MessageCache[_Wire]()
-        self._toolsets: list[WireTools] = []
+        self._wires = MessageCache(self._encoded)
+        self._toolsets = ToolsetCache(self._wire_tools)
 
     def encode(
         self, request: ModelRequest, settings: ModelSettings, *, stream: bool
@@ -140,14 +140,7 @@ class ChatRequestEncoder:
             body["stream"] = True
             if self._preset.stream_options:
                 body["stream_options"] = {"include_usage": True}
-        try:
-            return orjson.dumps(body), tools
-        except TypeError:
-            # Integers beyond 64 bits, lone surrogates: only in what the caller passed as it is.
-            options = {k: v for k, v in body.items() if not isinstance(v, orjson.Fragment)}
-            del options["messages"]
-            fixed = {name: orjson.Fragment(encode_json(value)) for name, value in options.items()}
-            return orjson.dumps({**body, **fixed}), tools
+        return body_bytes(body), tools
 
     # Messages
 
@@ -159,9 +152,9 @@ class ChatRequestEncoder:
         ids: dict[str, str] = {}
         for message in messages:
             if isinstance(message, ToolMessage):
-                wire = self._cache.get(message, ids.get(message.tool_call_id), self._encoded)
+                wire = self._wires.of(message, ids.get(message.tool_call_id))
             else:
-                wire = self._cache.get(message, None, self._encoded)
+                wire = self._wires.of(message, None)
                 if follow_up:
                     sent.append({"role": "user", "content": follow_up})
                     follow_up = []
@@ -375,11 +368,12 @@ class ChatRequestEncoder:
         else:
             # Some servers decode the arguments: what is no object would make every later call fail.
             arguments = dump_json({"invalid_arguments": block.invalid.raw})
-        extra = {name: value for name, value in own.items() if name != "id"}
+        extra = {name: value for name, value in own.items() if name not in ("id", "function")}
         given = own.get("id")
         if isinstance(given, str):
             ids[block.id] = given
         function: JsonObject = {"name": _wire_name(block.name), "arguments": arguments}
+        function.update(as_object(own.get("function")) or {})
         call: JsonObject = {
             "id": ids.get(block.id) or self._call_id(block.id),
             "type": "function",
@@ -403,23 +397,17 @@ class ChatRequestEncoder:
 
     def _tools(self, tools: Sequence[ToolSchema]) -> WireTools:
         if not tools:
-            return _NO_TOOLS
-        for known in self._toolsets:
-            if known.tools is tools or (
-                len(known.tools) == len(tools)
-                and all(a is b for a, b in zip(known.tools, tools, strict=True))
-            ):
-                return known
+            return NO_TOOLS
+        return self._toolsets.of(tools)
+
+    def _wire_tools(self, tools: Sequence[ToolSchema]) -> WireTools:
         if self._preset.tools is False:
             raise self._refusal("tools")
         to_wire = wire_names([tool.name for tool in tools])
         fragment = orjson.Fragment(
             encode_json([self._tool_schema(tool, to_wire) for tool in tools])
         )
-        made = WireTools(tuple(tools), fragment, to_wire, {w: n for n, w in to_wire.items()})
-        # A new list, since other threads may be reading the old one.
-        self._toolsets = [made, *self._toolsets[: _KEPT_TOOLSETS - 1]]
-        return made
+        return WireTools(tuple(tools), fragment, to_wire, {w: n for n, w in to_wire.items()})
 
     def _tool_schema(self, tool: ToolSchema, to_wire: Mapping[str, str]) -> JsonObject:
         parameters, strict = tool.parameters, False

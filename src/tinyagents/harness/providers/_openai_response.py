@@ -41,7 +41,7 @@ from ._openai_reasoning import REASONING_FIELDS, ReasoningParts, reasoning_text
 from ._openai_request import WireTools
 from ._pieces import joined, says_something, under_name
 from ._presets import ProviderPreset
-from ._think_tags import Piece, ThinkTagSplitter
+from ._think_tags import ThinkTagSplitter, segment_blocks
 from ._usage import merge_usage, read_usage
 
 _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
@@ -345,7 +345,7 @@ class ChatAssembler:
             run.append(text)
             items.append(MessageDelta(text))
         else:
-            items.extend(map(_delta, run.feed(text)))
+            items += [piece.delta for piece in run.feed(text)]
 
     def _new_run(self) -> list[str] | ThinkTagSplitter:
         if not self._preset.think_tags:
@@ -355,7 +355,7 @@ class ChatAssembler:
     def _end_text(self, items: list[ModelStreamItem]) -> None:
         run = self._runs[-1] if self._runs else None
         if isinstance(run, ThinkTagSplitter):
-            items.extend(map(_delta, run.finish()))
+            items += [piece.delta for piece in run.finish()]
 
     def _take_thinking(self, part: Mapping[str, Any], items: list[ModelStreamItem]) -> None:
         run = self._runs[-1] if self._runs else None
@@ -454,15 +454,7 @@ class ChatAssembler:
         if isinstance(run, list):
             yield TextBlock(text="".join(run))
         elif isinstance(run, ThinkTagSplitter):
-            for segment in run.segments:
-                text = segment.text
-                if not text:
-                    continue
-                if segment.kind == "text":
-                    yield TextBlock(text=text)
-                else:
-                    tags: JsonObject = {"inline": [segment.opening, segment.closing]}
-                    yield ReasoningBlock(text=text, provider_data=self._under_name(tags))
+            yield from segment_blocks(run.segments, self._preset.name)
         elif run.thinking:
             part = self._under_name({"part": run.data})
             yield ReasoningBlock(text="".join(run.pieces), provider_data=part)
@@ -528,9 +520,3 @@ class ChatAssembler:
         return self._origin.malformed(
             f"the answer cannot be read: {str(exc).partition(chr(10))[0]}", raw
         )
-
-
-def _delta(piece: Piece) -> MessageDelta:
-    if piece.kind == "text":
-        return MessageDelta(text=piece.text)
-    return MessageDelta(reasoning=piece.text)

@@ -53,6 +53,10 @@ class ServerPreset:
     """A runtime on the user's machine: the URL is completed, and nothing is guessed of the model."""
     local_path: str = "/v1"
     """What a local runtime's base URL ends with; added where it is missing."""
+    default_port: int | None = None
+    """The port of a local runtime whose address is given without a scheme and without one."""
+    missing_model: str | None = None
+    """What helps when the server does not have the model; may hold ``{model}``."""
     endpoint_paths: tuple[str, ...] = ()
     """Cut off from the end of a base URL: some give the address of the endpoint whole."""
 
@@ -149,6 +153,8 @@ _LOCAL: dict[str, Any] = {
     "image_input": False,
     "parallel_tool_calls": None,
 }
+
+OLLAMA_PULL = "`ollama pull {model}` fetches it"
 
 # Base URLs, key variables and default models of the first thirteen: those of the original library.
 # Quirks: each provider's own API reference as of 2026, and the recorded traffic of the tests.
@@ -247,6 +253,7 @@ _PRESETS = (
         base_url="http://localhost:11434/v1",
         default_model="llama3.2",
         auth="none",
+        missing_model=OLLAMA_PULL,
         **_LOCAL,
     ),
     ProviderPreset(name="lmstudio", base_url="http://localhost:1234/v1", **_LOCAL),
@@ -477,7 +484,7 @@ def split_base_url(preset: ServerPreset, base_url: str) -> tuple[str, dict[str, 
     if preset.local and not text:
         text = preset.base_url or ""
     if preset.local and "://" not in text:
-        text = f"http://{text}"
+        text = f"http://{_with_port(text, preset.default_port)}"
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError(
@@ -492,6 +499,24 @@ def split_base_url(preset: ServerPreset, base_url: str) -> tuple[str, dict[str, 
         path = path if path.endswith(preset.local_path) else f"{path}{preset.local_path}"
     query = {} if preset.local else dict(parse_qsl(parts.query, keep_blank_values=True))
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")), query
+
+
+def _with_port(address: str, port: int | None) -> str:
+    """Return an address without a scheme with a port, where it has none and one is known.
+
+    ``:8080`` is a port of this machine. The addresses that mean "all of this machine's" to a server
+    are nothing that a client can connect to on every system, so they become its own.
+    """
+    if port is None:
+        return address
+    host, slash, path = address.partition("/")
+    user, at, host = host.rpartition("@")
+    bare_ipv6 = host.count(":") > 1 and "]:" not in host
+    name, _, given = (host, "", "") if bare_ipv6 or ":" not in host else host.rpartition(":")
+    name = name.strip("[]")
+    name = {"": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)
+    name = f"[{name}]" if ":" in name else name
+    return f"{user}{at}{name}:{given or port}{slash}{path}"
 
 
 def split_credentials(base_url: str) -> tuple[str, str | None]:

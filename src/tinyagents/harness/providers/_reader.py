@@ -153,7 +153,9 @@ class AnswerReader:
     def _decode_oddity(self, event: ServerSentEvent) -> Any:
         if event.event == b"error":
             return {"error": event.data.decode("utf-8", "replace")}
-        if not event.data.lstrip().startswith((b"{", b"[")):
+        # A line that is no JSON keeps a connection alive among events; among documents it is wrong.
+        by_line = isinstance(self._parser, JsonLineParser)
+        if not by_line and not event.data.lstrip().startswith((b"{", b"[")):
             return None
         try:
             # The escapes of half a character, which orjson refuses and models do send.

@@ -1,12 +1,19 @@
 """A model from its name alone."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..model import ChatModel, ModelProfile, ModelSettings
-from ._gemini import GEMINI_PROVIDERS, GeminiModel
+from ._ollama_profile import OLLAMA_PREFIXES, OLLAMA_SERVERS
 from ._openai_chat import OpenAIChatModel
 from ._presets import infer_provider
 from ._transport import HttpClient, Timeouts
+
+if TYPE_CHECKING:
+    from ._gemini import GeminiModel
+    from ._ollama import OllamaModel
+
+    _Adapter: TypeAlias = type[OpenAIChatModel] | type[GeminiModel] | type[OllamaModel]
 
 _GEMINI_PREFIXES = frozenset({"gemini", "google-gla"})
 
@@ -29,27 +36,17 @@ def resolve_model(
     beginning of the name tells whose model it is (``gpt-5-mini``, ``claude-sonnet-4-5``), and the
     name of a provider alone means its default model. The other arguments are those of the model's
     class: :class:`GeminiModel` for ``gemini:…``, and for the bare name of a Gemini model unless a
-    ``base_url`` says that another server has it; else :class:`OpenAIChatModel`.
+    ``base_url`` says that another server has it; :class:`OllamaModel` for ``ollama_native:…`` and
+    ``ollama_cloud:…``, while ``ollama:…`` is Ollama's Chat Completions surface; else
+    :class:`OpenAIChatModel`.
 
     Raises:
         ConfigurationError: The name says nothing of a known provider; the message lists them.
     """
-    gemini = _gemini_name(name, at_home=base_url is None)
-    if gemini is not None:
-        return GeminiModel(
-            gemini,
-            api_key=api_key,
-            base_url=base_url,
-            http_client=http_client,
-            headers=headers,
-            timeout=timeout,
-            profile=profile,
-            settings=settings,
-        )
-    preset, model = infer_provider(name)
-    return OpenAIChatModel(
+    adapter, provider, model = _meant(name, at_home=base_url is None)
+    return adapter(
         model,
-        provider=preset,
+        provider=provider,
         api_key=api_key,
         base_url=base_url,
         http_client=http_client,
@@ -60,10 +57,21 @@ def resolve_model(
     )
 
 
-def _gemini_name(name: str, *, at_home: bool) -> str | None:
-    """Return the model that a name means at Google's own API; ``None`` where it means none."""
+def _meant(name: str, *, at_home: bool) -> "tuple[_Adapter, str, str]":
+    """Return the class, the provider and the model that a name means."""
+    # Imported here and not above: a program that speaks to one API needs none of the others.
     prefix, colon, rest = name.strip().partition(":")
-    if prefix.strip().lower() in _GEMINI_PREFIXES:
-        return rest.strip() or GEMINI_PROVIDERS["gemini"].default_model
-    bare = not colon and prefix.lower().startswith("gemini-")
-    return prefix if bare and at_home else None
+    key, model = prefix.strip().lower(), rest.strip()
+    if native := OLLAMA_PREFIXES.get(key):
+        from ._ollama import OllamaModel
+
+        return OllamaModel, native, model or OLLAMA_SERVERS[native].default_model or ""
+    bare_gemini = not colon and at_home and key.startswith("gemini-")
+    if key in _GEMINI_PREFIXES or bare_gemini:
+        from ._gemini import GEMINI_PROVIDERS, GeminiModel
+
+        if bare_gemini:
+            return GeminiModel, "gemini", prefix
+        return GeminiModel, "gemini", model or GEMINI_PROVIDERS["gemini"].default_model or ""
+    preset, model = infer_provider(name)
+    return OpenAIChatModel, preset.name, model

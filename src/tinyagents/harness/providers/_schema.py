@@ -1,8 +1,8 @@
-"""JSON Schemas in the strict form that providers can hold an answer to."""
+"""JSON Schemas in the forms that providers can read, or hold an answer to."""
 
 from typing import Any
 
-from ..json_schema import Place, rebuilt
+from ..json_schema import Place, parts, rebuilt, referred
 from ..text import JsonObject
 from ._json import as_list, as_object
 
@@ -10,6 +10,7 @@ _ALLOWED = frozenset(
     ("properties", "$defs", "definitions", "items", "prefixItems", "anyOf", "allOf", "oneOf")
 )
 """Where strict mode allows a schema within another."""
+_DEFINITIONS = frozenset(("$defs", "definitions"))
 
 
 def close_schema(schema: JsonObject, *, require_all: bool = False) -> tuple[JsonObject, list[str]]:
@@ -29,6 +30,35 @@ def close_schema(schema: JsonObject, *, require_all: bool = False) -> tuple[Json
     obstacles: list[str] = []
     closed = _closed(schema, "$", require_all, obstacles)
     return closed, obstacles
+
+
+def without_references(schema: JsonObject) -> JsonObject:
+    """Return a copy in which definitions stand where they are referred to.
+
+    It is for servers that show a model what stands in place alone. What contains itself stays a
+    reference where it does, and only then the definitions stay too.
+
+    Args:
+        schema: The schema; it is not changed.
+    """
+    if not any("$ref" in part for part in parts(schema)):
+        return schema
+    made = _resolved(schema, schema, ())
+    bare = {name: value for name, value in made.items() if name not in _DEFINITIONS}
+    return made if any("$ref" in part for part in parts(bare)) else bare
+
+
+def _resolved(root: JsonObject, schema: JsonObject, above: tuple[str, ...]) -> JsonObject:
+    def inner(place: Place, part: JsonObject) -> JsonObject:
+        return part if place[0] in _DEFINITIONS else _resolved(root, part, above)
+
+    ref = schema.get("$ref")
+    if isinstance(ref, str) and ref not in above:
+        target = as_object(referred(root, ref))
+        if target is not None:
+            beside = {name: value for name, value in schema.items() if name != "$ref"}
+            return _resolved(root, {**target, **beside}, (*above, ref))
+    return rebuilt(schema, inner)
 
 
 def _closed(schema: JsonObject, path: str, require_all: bool, obstacles: list[str]) -> JsonObject:

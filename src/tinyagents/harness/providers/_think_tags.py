@@ -1,7 +1,12 @@
 """Reasoning that a model writes into its text, between ``<think>`` and ``</think>``."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
+
+from ..message import ReasoningBlock, TextBlock
+from ..model import MessageDelta
+from ._pieces import under_name
 
 Kind: TypeAlias = Literal["text", "reasoning"]
 
@@ -14,6 +19,13 @@ class Piece(NamedTuple):
 
     kind: Kind
     text: str
+
+    @property
+    def delta(self) -> MessageDelta:
+        """The piece as an item of a stream."""
+        if self.kind == "text":
+            return MessageDelta(text=self.text)
+        return MessageDelta(reasoning=self.text)
 
 
 @dataclass(slots=True)
@@ -112,6 +124,21 @@ class ThinkTagSplitter:
         if text:
             current.pieces.append(text)
             pieces.append(Piece(current.kind, text))
+
+
+def segment_blocks(
+    segments: Iterable[Segment], provider: str
+) -> Iterator[TextBlock | ReasoningBlock]:
+    """Return segments as blocks; the provider that wrote the tags gets them back."""
+    for segment in segments:
+        text = segment.text
+        if not text:
+            continue
+        if segment.kind == "text":
+            yield TextBlock(text=text)
+        else:
+            tags = under_name(provider, {"inline": [segment.opening, segment.closing]})
+            yield ReasoningBlock(text=text, provider_data=tags)
 
 
 def _without_open_end(text: str, tag: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 from ..usage import Usage
 from ._json import as_object
 
-_INPUT = ("prompt_tokens", "input_tokens")
-_OUTPUT = ("completion_tokens", "output_tokens")
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_eval_count")
+_OUTPUT = ("completion_tokens", "output_tokens", "eval_count")
 _INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
 _OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
 _CACHE_READ = (
