@@ -90,7 +90,10 @@ ARCHITECTURE = {
         ToolCallBlock ToolResultBlock ReasoningBlock CitationBlock RefusalBlock
         ProviderExtensionBlock Usage TinyAgentsError
     """,
-    "tinyagents.harness.providers": "OpenAIChatModel GeminiModel OllamaModel MockModel resolve_model PROVIDERS",
+    "tinyagents.harness.providers": """
+        OpenAIChatModel OpenAIResponsesModel GeminiModel OllamaModel MockModel resolve_model
+        PROVIDERS
+    """,
     "tinyagents.harness.model": """
         ChatModel ModelRequest ModelResponse ModelSettings ModelProfile ModelHint ModelRegistry
         ResolvedModel merge_stream
@@ -119,7 +122,7 @@ ARCHITECTURE = {
 
 LATER = {
     "tinyagents": "Budget",
-    "tinyagents.harness.providers": "OpenAIResponsesModel AnthropicModel",
+    "tinyagents.harness.providers": "AnthropicModel",
     "tinyagents.testkit": "InMemoryShortTermMemory InMemoryStore conformance",
     "tinyagents.harness.store": "Store",
     "tinyagents.harness.memory": "ShortTermMemory",

@@ -5,57 +5,39 @@ and length, a call by its name and the names of its arguments.
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from tests.harness.providers.server import Reply, Seen, cut, serve, single_bytes
+from tests.harness.providers.recorded import (
+    REQUEST,
+    Answer,
+    Failure,
+    described,
+    outcome,
+    replies,
+    without_new_ids,
+)
+from tests.harness.providers.server import Reply, Seen, serve
 from tinyagents.harness.errors import (
     AuthenticationError,
     BadRequestError,
     ContextOverflowError,
     MalformedResponseError,
-    ModelError,
     NetworkError,
     RateLimitError,
     ServerError,
 )
-from tinyagents.harness.message import Block, CitationBlock, ToolCallBlock, UserMessage
 from tinyagents.harness.model import (
     MessageDelta,
-    ModelRequest,
-    ModelResponse,
     StreamCompleted,
     StreamMerger,
     UsageDelta,
-    drain,
 )
 from tinyagents.harness.providers import PROVIDERS, OpenAIChatModel
 
 _PRESETS = {"google-gla": "google", "ollama-cloud": "ollama"}
-_SMALL = 600
-"""Bytes: bodies up to here are also sent one byte at a time."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    blocks: list[str]
-    usage: tuple[int, int, int, int, int] | None
-    """Input, output, cache read, cache write, reasoning."""
-    finish: str | None
-    raw_finish: str | None
-
-
-@dataclass(frozen=True)
-class Failure:
-    cls: type[ModelError]
-    status: int | None
-    code: str | None
-    retryable: bool
-    retry_after: float | None = None
 
 
 EXPECTED: dict[str, Answer | Failure] = {
@@ -213,17 +195,17 @@ async def test_a_recorded_answer_is_understood_however_its_bytes_arrive(
 ) -> None:
     document = json.loads((shared / f"fixtures/providers/openai_chat/{case}.json").read_text())
     streamed = bool(document["request"]["body"].get("stream"))
-    replies = _replies(document["response"])
+    forms = replies(document["response"])
     expected = EXPECTED[case]
 
     def script(_seen: Seen) -> Reply:
-        return replies[len(server.requests) - 1]
+        return forms[len(server.requests) - 1]
 
     async with serve(script) as server, _model(document, server.url) as model:
-        seen = [await _outcome(model, streamed) for _ in replies]
-    for outcome in seen:
-        assert _described(outcome) == expected
-    assert all(_without_new_ids(outcome) == _without_new_ids(seen[0]) for outcome in seen)
+        seen = [await outcome(model, streamed) for _ in forms]
+    for each in seen:
+        assert described(each) == expected
+    assert all(without_new_ids(each) == without_new_ids(seen[0]) for each in seen)
 
 
 STREAMS = [
@@ -238,10 +220,10 @@ async def test_the_deltas_of_a_recorded_stream_make_the_same_message_as_its_last
     document = json.loads((shared / f"fixtures/providers/openai_chat/{case}.json").read_text())
     merger = StreamMerger()
     async with (
-        serve(_replies(document["response"])[0]) as server,
+        serve(replies(document["response"])[0]) as server,
         _model(document, server.url) as model,
     ):
-        items = [item async for item in model.stream(_REQUEST)]
+        items = [item async for item in model.stream(REQUEST)]
     for item in items[:-1]:
         assert item != MessageDelta()
         merger.add(item)
@@ -254,20 +236,6 @@ async def test_the_deltas_of_a_recorded_stream_make_the_same_message_as_its_last
     assert usages[-1:] == ([final.usage] if final.usage else [])
 
 
-_REQUEST = ModelRequest(messages=[UserMessage(content="hello")])
-
-
-def _replies(response: dict[str, Any]) -> list[Reply]:
-    body = response["sse"].encode() if "sse" in response else orjson.dumps(response["body"])
-    forms = [(body,), cut(body, seed=1), cut(body, seed=2, pieces=30)]
-    if len(body) <= _SMALL:
-        forms.append(single_bytes(body))
-    return [
-        Reply(pieces=pieces, status=response["status"], headers=response.get("headers", {}))
-        for pieces in forms
-    ]
-
-
 def _model(document: dict[str, Any], url: str) -> OpenAIChatModel:
     provider = _PRESETS.get(document["provider"], document["provider"])
     known = provider if provider in PROVIDERS else "compatible"
@@ -278,53 +246,3 @@ def _model(document: dict[str, Any], url: str) -> OpenAIChatModel:
         api_key="the-key-of-a-test",
         base_url=f"{url}/v1",
     )
-
-
-async def _outcome(model: OpenAIChatModel, streamed: bool) -> ModelResponse | ModelError:
-    try:
-        if streamed:
-            return await drain(model.stream(_REQUEST))
-        return await model.invoke(_REQUEST)
-    except ModelError as error:
-        return error
-
-
-def _described(outcome: ModelResponse | ModelError) -> Answer | Failure:
-    if isinstance(outcome, ModelError):
-        return Failure(
-            type(outcome), outcome.status, outcome.code, outcome.retryable, outcome.retry_after
-        )
-    usage = outcome.usage
-    return Answer(
-        [_told(block) for block in outcome.message.content],
-        None
-        if usage is None
-        else (
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cache_read_tokens,
-            usage.cache_write_tokens,
-            usage.reasoning_tokens,
-        ),
-        outcome.finish_reason,
-        outcome.raw_finish_reason,
-    )
-
-
-def _told(block: Block) -> str:
-    match block:
-        case ToolCallBlock():
-            return f"{block.name}({', '.join(block.arguments)})"
-        case CitationBlock():
-            return "citation"
-        case _:
-            return f"{block.type} {len(getattr(block, 'text', ''))}"
-
-
-def _without_new_ids(outcome: ModelResponse | ModelError) -> object:
-    """The parts that must be equal, without the ids that are made for calls that have none."""
-    if isinstance(outcome, ModelError):
-        return str(outcome)
-    calls = [call for call in outcome.message.tool_calls if not call.id.startswith("tacall_")]
-    others = [block for block in outcome.message.content if not isinstance(block, ToolCallBlock)]
-    return calls, others, outcome.raw, outcome.safety, outcome.model

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from ._mock import MockModel
     from ._ollama import OllamaModel
     from ._openai_chat import OpenAIChatModel
+    from ._openai_responses import OpenAIResponsesModel
     from ._presets import PROVIDERS, ProviderPreset, ReasoningStyle, infer_provider
     from ._resolve import resolve_model
+    from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
     from ._transport import HttpClient, Timeouts
 
 _HOMES = {
@@ -22,20 +24,25 @@ _HOMES = {
     "_mock": ("MockModel",),
     "_ollama": ("OllamaModel",),
     "_openai_chat": ("OpenAIChatModel",),
+    "_openai_responses": ("OpenAIResponsesModel",),
     "_presets": ("PROVIDERS", "ProviderPreset", "ReasoningStyle", "infer_provider"),
     "_resolve": ("resolve_model",),
+    "_responses_presets": ("RESPONSES_PROVIDERS", "ResponsesPreset"),
     "_transport": ("HttpClient", "Timeouts"),
 }
 
 __all__ = (
     "PROVIDERS",
+    "RESPONSES_PROVIDERS",
     "GeminiModel",
     "HttpClient",
     "MockModel",
     "OllamaModel",
     "OpenAIChatModel",
+    "OpenAIResponsesModel",
     "ProviderPreset",
     "ReasoningStyle",
+    "ResponsesPreset",
     "Timeouts",
     "infer_provider",
     "resolve_model",

@@ -31,7 +31,7 @@ from ..text import JsonObject, encode_json
 from ._gemini_parts import PartEncoder, wire_tool_names
 from ._gemini_schema import prepare_schema
 from ._json import as_list, as_object, body_bytes
-from ._openai_request import WireTools
+from ._openai_wire import WireTools
 from ._wire_cache import MessageCache, ToolsetCache
 
 _OWN_FIELDS: Final = frozenset({"contents", "model", "systeminstruction"})

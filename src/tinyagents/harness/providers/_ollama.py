@@ -13,7 +13,7 @@ from ._http_model import HttpModel, ids_of
 from ._ollama_profile import OLLAMA_SERVERS, basic_profile, told_profile
 from ._ollama_request import OllamaRequestEncoder
 from ._ollama_response import OllamaAssembler
-from ._openai_request import WireTools
+from ._openai_wire import WireTools
 from ._presets import choose_preset
 from ._reader import AnswerReader, read_whole
 from ._sse import JsonLineParser

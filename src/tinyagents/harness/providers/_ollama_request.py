@@ -39,7 +39,7 @@ from ..model import (
 from ..text import JsonObject, dump_json, encode_json
 from ..tool import wire_names
 from ._json import as_object, body_bytes
-from ._openai_request import NO_TOOLS, WireTools
+from ._openai_wire import NO_TOOLS, WireTools
 from ._schema import without_references
 from ._wire_cache import MessageCache, ToolsetCache
 

@@ -25,7 +25,7 @@ from ..usage import Usage
 from ._endpoint import Origin
 from ._json import as_list, as_object, as_text
 from ._openai_calls import CallParts
-from ._openai_request import WireTools
+from ._openai_wire import WireTools
 from ._pieces import joined, under_name
 from ._think_tags import ThinkTagSplitter, segment_blocks
 from ._usage import read_usage

@@ -9,7 +9,7 @@ from ..model import ToolCallAssembler, ToolCallDelta, parse_arguments
 from ..text import JsonObject, clean_json, dump_json
 from ..tool_calling import repair_arguments
 from ._json import as_object, as_text
-from ._openai_request import WireTools, safe_id
+from ._openai_wire import WireTools, safe_id
 from ._pieces import joined, says_something, under_name
 
 _CALL_FIELDS: Final = frozenset({"index", "id", "type", "function"})

@@ -16,8 +16,9 @@ from ..model import (
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
 from ._json import as_object
-from ._openai_request import ChatRequestEncoder, WireTools
+from ._openai_request import ChatRequestEncoder
 from ._openai_response import ChatAssembler
+from ._openai_wire import WireTools
 from ._presets import PROVIDERS, ProviderPreset, choose_preset, is_at_home
 from ._profiles import derive_profile
 from ._reader import AnswerReader, read_whole

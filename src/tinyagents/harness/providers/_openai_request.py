@@ -7,7 +7,6 @@ is encoded once and kept as bytes for as long as the message lives; a request th
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Final
 
 import orjson
@@ -34,7 +33,6 @@ from ..message import (
 )
 from ..model import (
     JsonObjectFormat,
-    JsonSchemaFormat,
     ModelRequest,
     ModelSettings,
     NamedTool,
@@ -43,11 +41,21 @@ from ..model import (
     ToolSchema,
 )
 from ..text import JsonObject, dump_json, encode_json
-from ..tool import wire_names
-from ._json import as_object, body_bytes
+from ._json import body_bytes
+from ._openai_wire import (
+    ANY_OBJECT,
+    DIGEST_LENGTH,
+    NO_TOOLS,
+    WireTools,
+    derived_id,
+    own_of,
+    schema_format,
+    strict_parameters,
+    wire_name,
+    wire_tools,
+)
 from ._presets import ProviderPreset
 from ._profiles import is_reasoning_model
-from ._schema import close_schema
 from ._wire_cache import MessageCache, ToolsetCache
 
 RESERVED_OPTIONS: Final = frozenset(
@@ -58,10 +66,6 @@ RESERVED_OPTIONS: Final = frozenset(
 )
 """Fields of the request that the adapter sets, and that ``provider_options`` may not."""
 
-_ANY_OBJECT: Final = {
-    "type": "json_schema",
-    "json_schema": {"name": "object", "schema": {"type": "object", "additionalProperties": True}},
-}
 _AUDIO_FORMATS: Final = {
     "mpeg": "mp3",
     "mpga": "mp3",
@@ -69,11 +73,6 @@ _AUDIO_FORMATS: Final = {
     "wave": "wav",
     "vnd.wave": "wav",
 }
-_ODD_ID: Final = re.compile(r"[^A-Za-z0-9_-]+")
-_ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_DIGEST_LENGTH: Final = 9
-_LONGEST_ID: Final = 40
-"""Characters: what OpenAI takes as the id of a call."""
 
 
 @dataclass(slots=True)
@@ -86,23 +85,6 @@ class _Wire:
     """Parts of a tool result that have to follow in a user message."""
     ids: dict[str, str]
     """The ids that this provider itself gave to calls, where those of the blocks differ."""
-
-
-@dataclass(frozen=True, slots=True)
-class WireTools:
-    """The tools of a request as they are sent."""
-
-    tools: tuple[ToolSchema, ...]
-    fragment: orjson.Fragment | None
-    to_wire: Mapping[str, str]
-    from_wire: Mapping[str, str]
-
-    def user_name(self, name: str) -> str:
-        """Return the application's name for a tool that the model called."""
-        return self.from_wire.get(name, name)
-
-
-NO_TOOLS: Final = WireTools((), None, {}, {})
 
 
 class ChatRequestEncoder:
@@ -372,8 +354,7 @@ class ChatRequestEncoder:
         given = own.get("id")
         if isinstance(given, str):
             ids[block.id] = given
-        function: JsonObject = {"name": _wire_name(block.name), "arguments": arguments}
-        function.update(as_object(own.get("function")) or {})
+        function: JsonObject = {"name": wire_name(block.name), "arguments": arguments}
         call: JsonObject = {
             "id": ids.get(block.id) or self._call_id(block.id),
             "type": "function",
@@ -385,37 +366,26 @@ class ChatRequestEncoder:
         """Return the id itself if the provider takes it, or else one derived from it."""
         if self._id_pattern.fullmatch(given):
             return given
-        derived = _derived_id(given)
-        return derived if self._id_pattern.fullmatch(derived) else derived[-_DIGEST_LENGTH:]
+        derived = derived_id(given)
+        return derived if self._id_pattern.fullmatch(derived) else derived[-DIGEST_LENGTH:]
 
     def _own(self, block: Block) -> JsonObject:
-        data = block.provider_data
-        own = data.get(self._preset.name) if data else None
-        return own if isinstance(own, dict) else {}
+        return own_of(block, self._preset.name)
 
     # Tools and settings
 
     def _tools(self, tools: Sequence[ToolSchema]) -> WireTools:
-        if not tools:
-            return NO_TOOLS
-        return self._toolsets.of(tools)
+        if tools and self._preset.tools is False:
+            raise self._refusal("tools")
+        return self._toolsets.of(tools) if tools else NO_TOOLS
 
     def _wire_tools(self, tools: Sequence[ToolSchema]) -> WireTools:
-        if self._preset.tools is False:
-            raise self._refusal("tools")
-        to_wire = wire_names([tool.name for tool in tools])
-        fragment = orjson.Fragment(
-            encode_json([self._tool_schema(tool, to_wire) for tool in tools])
-        )
-        return WireTools(tuple(tools), fragment, to_wire, {w: n for n, w in to_wire.items()})
+        return wire_tools(tools, self._tool_schema)
 
     def _tool_schema(self, tool: ToolSchema, to_wire: Mapping[str, str]) -> JsonObject:
-        parameters, strict = tool.parameters, False
-        if tool.strict and self._preset.strict_schema:
-            parameters, obstacles = close_schema(parameters, require_all=True)
-            if obstacles:
-                raise self._refusal(f"strict arguments for `{tool.name}`: {'; '.join(obstacles)}")
-            strict = True
+        parameters, strict = strict_parameters(
+            tool, self._refusal, allowed=self._preset.strict_schema
+        )
         function: JsonObject = {
             "name": to_wire[tool.name],
             "description": tool.description,
@@ -460,24 +430,12 @@ class ChatRequestEncoder:
             if self._preset.json_object is False:
                 if self._preset.json_schema is False:
                     raise self._refusal("JSON answers")
-                return _ANY_OBJECT
+                return {"type": "json_schema", "json_schema": ANY_OBJECT}
             return {"type": "json_object"}
         if self._preset.json_schema is False:
             raise self._refusal("answers of a JSON schema")
-        schema: dict[str, Any] = {"name": _wire_name(wanted.name), "schema": wanted.schema}
-        if wanted.description is not None:
-            schema["description"] = wanted.description
-        if self._preset.strict_schema:
-            self._add_strict(schema, wanted)
+        schema = schema_format(wanted, self._refusal, allowed=self._preset.strict_schema)
         return {"type": "json_schema", "json_schema": schema}
-
-    def _add_strict(self, schema: dict[str, Any], wanted: JsonSchemaFormat) -> None:
-        closed, obstacles = close_schema(wanted.schema, require_all=wanted.strict is True)
-        if wanted.strict and obstacles:
-            raise self._refusal(f"a strict schema `{wanted.name}`: {'; '.join(obstacles)}")
-        schema["strict"] = strict = wanted.strict is not False and not obstacles
-        if strict:
-            schema["schema"] = closed
 
     def _options(self, settings: ModelSettings) -> Mapping[str, Any]:
         options = settings.provider_options
@@ -550,19 +508,6 @@ class ChatRequestEncoder:
         return self._refusal(f"a `{block.type}` block in {where}{told}")
 
 
-def safe_id(given: str) -> str:
-    """Return an id of letters, digits, ``_`` and ``-``: the given one, or one derived from it."""
-    return _derived_id(given) if _ODD_ID.search(given) else given
-
-
-def _derived_id(given: str) -> str:
-    """Return an id of at most 40 characters, whose last nine are letters and digits alone."""
-    digest = sha256(given.encode("utf-8", "surrogatepass")).digest()[:_DIGEST_LENGTH]
-    letters = "".join(_ID_ALPHABET[byte % len(_ID_ALPHABET)] for byte in digest)
-    readable = _ODD_ID.sub("_", given)[: _LONGEST_ID - _DIGEST_LENGTH - 1]
-    return f"{readable}-{letters}"
-
-
 def fold_system(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with all system text, joined by blank lines, before the first user text.
 
@@ -579,10 +524,6 @@ def fold_system(messages: Sequence[Message]) -> list[Message]:
             folded = message.model_copy(update={"content": [lead, *message.content]})
             return [*rest[:position], folded, *rest[position + 1 :]]
     return [UserMessage(content=instructions), *rest]
-
-
-def _wire_name(name: str) -> str:
-    return wire_names((name,))[name]
 
 
 def _inline(block: AudioBlock) -> tuple[str, str] | None:

@@ -38,7 +38,7 @@ from ._errors import redacted
 from ._json import as_integer, as_list, as_object, as_text
 from ._openai_calls import CallParts
 from ._openai_reasoning import REASONING_FIELDS, ReasoningParts, reasoning_text
-from ._openai_request import WireTools
+from ._openai_wire import WireTools
 from ._pieces import joined, says_something, under_name
 from ._presets import ProviderPreset
 from ._think_tags import ThinkTagSplitter, segment_blocks

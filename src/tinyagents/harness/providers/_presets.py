@@ -62,16 +62,9 @@ class ServerPreset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderPreset(ServerPreset):
-    """A provider of the Chat Completions API, and where it departs from it."""
+class ModelPreset(ServerPreset):
+    """What a provider's models take, whichever of OpenAI's two APIs they are behind."""
 
-    endpoint_paths: tuple[str, ...] = ("/chat/completions",)
-
-    max_tokens_field: str = "max_tokens"
-    """Reasoning models of OpenAI always take ``max_completion_tokens`` instead."""
-    seed_field: str = "seed"
-    fold_system: bool = False
-    """System messages become the beginning of the first user message."""
     refused_settings: frozenset[str] = frozenset()
     """Settings that the provider rejects or ignores; a request with one of them is refused."""
     no_temperature: tuple[str, ...] = ()
@@ -81,21 +74,11 @@ class ProviderPreset(ServerPreset):
     """
     default_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Request fields beneath the caller's own ``provider_options``."""
-    stream_options: bool = True
-    """Usage has to be asked for, with ``stream_options``."""
-    require_streaming: bool = False
-    """A plain call is made by reading a stream."""
 
     tools: bool | None = True
     parallel_tool_calls: bool | None = True
     """``False`` refuses the setting of that name."""
     forced_tool_choice: bool | None = True
-    named_tool_choice: bool = True
-    """Otherwise a named tool is sent as ``required`` with that tool alone."""
-    tool_call_id: str = r"[A-Za-z0-9_\-.:+/=]+"
-    """What an id must match on the wire; others are replaced by one derived from them."""
-    tool_images: bool = False
-    """Takes images in tool results; otherwise they follow in a user message."""
 
     json_object: bool | None = True
     """``False`` sends "any JSON object" as a schema that says so."""
@@ -109,19 +92,9 @@ class ProviderPreset(ServerPreset):
     """Fetches documents by address."""
 
     reasoning: ReasoningStyle = "effort"
-    replay_reasoning: bool = True
-    """Reasoning goes back as it was received, to this provider only."""
-    think_tags: bool = True
-    """Reasoning may stand in the text between ``<think>`` and ``</think>``."""
-    starts_thinking: bool = False
-    """The text begins inside of reasoning: the prompt's template has opened the tag."""
-    refusal_field: bool = False
-    """Takes a past refusal in a field of its own; otherwise it is sent as text."""
-    reply_only: frozenset[str] = frozenset()
-    """Fields of an answer that are never sent back, although nothing else is known of them."""
 
     cache_in_input: bool = True
-    """``prompt_tokens`` counts what came from or went to the prompt cache."""
+    """The count of input holds what came from or went to the prompt cache."""
     hidden_output: bool = False
     """Reasoning is part of ``total_tokens`` but of neither count."""
 
@@ -132,6 +105,41 @@ class ProviderPreset(ServerPreset):
             if fnmatchcase(lowered, glob.removeprefix("!")):
                 return not glob.startswith("!")
         return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderPreset(ModelPreset):
+    """A provider of the Chat Completions API, and where it departs from it."""
+
+    endpoint_paths: tuple[str, ...] = ("/chat/completions",)
+
+    max_tokens_field: str = "max_tokens"
+    """Reasoning models of OpenAI always take ``max_completion_tokens`` instead."""
+    seed_field: str = "seed"
+    fold_system: bool = False
+    """System messages become the beginning of the first user message."""
+    stream_options: bool = True
+    """Usage has to be asked for, with ``stream_options``."""
+    require_streaming: bool = False
+    """A plain call is made by reading a stream."""
+
+    named_tool_choice: bool = True
+    """Otherwise a named tool is sent as ``required`` with that tool alone."""
+    tool_call_id: str = r"[A-Za-z0-9_\-.:+/=]+"
+    """What an id must match on the wire; others are replaced by one derived from them."""
+    tool_images: bool = False
+    """Takes images in tool results; otherwise they follow in a user message."""
+
+    replay_reasoning: bool = True
+    """Reasoning goes back as it was received, to this provider only."""
+    think_tags: bool = True
+    """Reasoning may stand in the text between ``<think>`` and ``</think>``."""
+    starts_thinking: bool = False
+    """The text begins inside of reasoning: the prompt's template has opened the tag."""
+    refusal_field: bool = False
+    """Takes a past refusal in a field of its own; otherwise it is sent as text."""
+    reply_only: frozenset[str] = frozenset()
+    """Fields of an answer that are never sent back, although nothing else is known of them."""
 
 
 _Preset = TypeVar("_Preset", bound=ServerPreset)

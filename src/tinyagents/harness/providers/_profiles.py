@@ -3,7 +3,7 @@
 import re
 
 from ..model import Modality, ModelProfile
-from ._presets import ProviderPreset
+from ._presets import ModelPreset
 
 # OpenAI's reasoning families, also behind a gateway's prefix such as `openai/gpt-5-mini`. Their
 # `-chat` variants are not among them.
@@ -57,7 +57,7 @@ def context_window(model: str) -> int | None:
     return next((size for part, size in _CONTEXT if re.search(part, lowered)), None)
 
 
-def derive_profile(preset: ProviderPreset, model: str) -> ModelProfile:
+def derive_profile(preset: ModelPreset, model: str) -> ModelProfile:
     """Return what is known of a model from its provider and its name."""
     reasoning = is_reasoning_model(model)
     structured = preset.json_schema is True and (

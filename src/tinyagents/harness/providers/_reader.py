@@ -181,8 +181,12 @@ class AnswerReader:
             return []
         if not self._assembler.started:
             raise MalformedResponseError("the stream holds no answer", **self._origin.facts)
-        self._ended = True
         if done:
             await self._response.drain()
-        items, response = self._assembler.finish()
+        try:
+            items, response = self._assembler.finish()
+        except ModelError as exc:
+            self._failure = exc
+            return []
+        self._ended = True
         return [*items, StreamCompleted(response)]

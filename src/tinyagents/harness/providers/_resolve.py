@@ -7,13 +7,17 @@ from ..model import ChatModel, ModelProfile, ModelSettings
 from ._ollama_profile import OLLAMA_PREFIXES, OLLAMA_SERVERS
 from ._openai_chat import OpenAIChatModel
 from ._presets import infer_provider
+from ._responses_presets import infer_responses
 from ._transport import HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ._gemini import GeminiModel
     from ._ollama import OllamaModel
+    from ._openai_responses import OpenAIResponsesModel
 
-    _Adapter: TypeAlias = type[OpenAIChatModel] | type[GeminiModel] | type[OllamaModel]
+    _Adapter: TypeAlias = (
+        type[OpenAIChatModel] | type[OpenAIResponsesModel] | type[GeminiModel] | type[OllamaModel]
+    )
 
 _GEMINI_PREFIXES = frozenset({"gemini", "google-gla"})
 
@@ -34,11 +38,12 @@ def resolve_model(
     What stands before the first colon is a name in
     :data:`~tinyagents.harness.providers.PROVIDERS` or an alias of one. Without a colon the
     beginning of the name tells whose model it is (``gpt-5-mini``, ``claude-sonnet-4-5``), and the
-    name of a provider alone means its default model. The other arguments are those of the model's
-    class: :class:`GeminiModel` for ``gemini:…``, and for the bare name of a Gemini model unless a
-    ``base_url`` says that another server has it; :class:`OllamaModel` for ``ollama_native:…`` and
-    ``ollama_cloud:…``, while ``ollama:…`` is Ollama's Chat Completions surface; else
-    :class:`OpenAIChatModel`.
+    name of a provider alone means its default model. ``google:…`` and ``ollama:…`` are the Chat
+    Completions surfaces of those; their own APIs are ``gemini:…``, also meant by the bare name of a
+    Gemini model unless a ``base_url`` says that another server has it, ``ollama_native:…`` and
+    ``ollama_cloud:…``. A name of :data:`~tinyagents.harness.providers.RESPONSES_PROVIDERS` with
+    ``_responses`` behind it, such as ``openai_responses:gpt-5-mini``, means the Responses API. The
+    other arguments are those of the model's class.
 
     Raises:
         ConfigurationError: The name says nothing of a known provider; the message lists them.
@@ -73,5 +78,9 @@ def _meant(name: str, *, at_home: bool) -> "tuple[_Adapter, str, str]":
         if bare_gemini:
             return GeminiModel, "gemini", prefix
         return GeminiModel, "gemini", model or GEMINI_PROVIDERS["gemini"].default_model or ""
+    if (responses := infer_responses(name)) is not None:
+        from ._openai_responses import OpenAIResponsesModel
+
+        return OpenAIResponsesModel, responses[0].name, responses[1]
     preset, model = infer_provider(name)
     return OpenAIChatModel, preset.name, model

@@ -1,0 +1,125 @@
+"""What both of OpenAI's APIs share of the way from a request to its bytes."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+from ..errors import InvalidRequestError
+from ..message import Block
+from ..model import JsonSchemaFormat, ToolSchema
+from ..text import JsonObject, encode_json
+from ..tool import wire_names
+from ._schema import close_schema
+
+_ODD_ID: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+DIGEST_LENGTH: Final = 9
+_LONGEST_ID: Final = 40
+"""Characters: what OpenAI takes as the id of a call."""
+
+ANY_OBJECT: Final = {"name": "object", "schema": {"type": "object", "additionalProperties": True}}
+"""Any JSON object, as a schema."""
+
+Refuse = Callable[[str], InvalidRequestError]
+"""Makes the error for what a provider cannot take."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireTools:
+    """The tools of a request as they are sent."""
+
+    tools: tuple[ToolSchema, ...]
+    fragment: orjson.Fragment | None
+    to_wire: Mapping[str, str]
+    from_wire: Mapping[str, str]
+
+    def user_name(self, name: str) -> str:
+        """Return the application's name for a tool that the model called."""
+        return self.from_wire.get(name, name)
+
+
+NO_TOOLS: Final = WireTools((), None, {}, {})
+
+
+def wire_tools(
+    tools: Sequence[ToolSchema], encode: Callable[[ToolSchema, Mapping[str, str]], JsonObject]
+) -> WireTools:
+    """Return the tools as they are sent.
+
+    Args:
+        tools: The tools.
+        encode: Returns what is sent of one, given the names that all of them are sent under.
+    """
+    to_wire = wire_names([tool.name for tool in tools])
+    fragment = orjson.Fragment(encode_json([encode(tool, to_wire) for tool in tools]))
+    return WireTools(tuple(tools), fragment, to_wire, {w: n for n, w in to_wire.items()})
+
+
+def own_of(block: Block, name: str) -> JsonObject:
+    """Return what the provider of this name needs back with the block."""
+    data = block.provider_data
+    own = data.get(name) if data else None
+    return own if isinstance(own, dict) else {}
+
+
+def strict_parameters(
+    tool: ToolSchema, refuse: Refuse, *, allowed: bool
+) -> tuple[JsonObject, bool]:
+    """Return a tool's parameters, closed where the tool is strict, and whether it is.
+
+    Raises:
+        InvalidRequestError: It asks for strict arguments, and its schema cannot be strict.
+    """
+    if not (tool.strict and allowed):
+        return tool.parameters, False
+    parameters, obstacles = close_schema(tool.parameters, require_all=True)
+    if obstacles:
+        raise refuse(f"strict arguments for `{tool.name}`: {'; '.join(obstacles)}")
+    return parameters, True
+
+
+def schema_format(wanted: JsonSchemaFormat, refuse: Refuse, *, allowed: bool) -> dict[str, Any]:
+    """Return a JSON Schema format: its name, schema and description, and whether it is strict.
+
+    Args:
+        wanted: The format.
+        refuse: Makes the error.
+        allowed: The provider takes ``strict``.
+
+    Raises:
+        InvalidRequestError: It must be strict, and cannot be.
+    """
+    made: dict[str, Any] = {"name": wire_name(wanted.name), "schema": wanted.schema}
+    if wanted.description is not None:
+        made["description"] = wanted.description
+    if not allowed:
+        return made
+    closed, obstacles = close_schema(wanted.schema, require_all=wanted.strict is True)
+    if wanted.strict and obstacles:
+        raise refuse(f"a strict schema `{wanted.name}`: {'; '.join(obstacles)}")
+    made["strict"] = strict = wanted.strict is not False and not obstacles
+    if strict:
+        made["schema"] = closed
+    return made
+
+
+def safe_id(given: str) -> str:
+    """Return an id of letters, digits, ``_`` and ``-``: the given one, or one derived from it."""
+    return derived_id(given) if _ODD_ID.search(given) else given
+
+
+def derived_id(given: str) -> str:
+    """Return an id of at most 40 characters, whose last nine are letters and digits alone."""
+    digest = sha256(given.encode("utf-8", "surrogatepass")).digest()[:DIGEST_LENGTH]
+    letters = "".join(_ID_ALPHABET[byte % len(_ID_ALPHABET)] for byte in digest)
+    readable = _ODD_ID.sub("_", given)[: _LONGEST_ID - DIGEST_LENGTH - 1]
+    return f"{readable}-{letters}"
+
+
+def wire_name(name: str) -> str:
+    """Return the name under which a tool or a schema is sent."""
+    return wire_names((name,))[name]
