@@ -91,8 +91,8 @@ ARCHITECTURE = {
         ProviderExtensionBlock Usage TinyAgentsError
     """,
     "tinyagents.harness.providers": """
-        OpenAIChatModel OpenAIResponsesModel GeminiModel OllamaModel MockModel resolve_model
-        PROVIDERS
+        OpenAIChatModel OpenAIResponsesModel AnthropicModel GeminiModel OllamaModel MockModel
+        resolve_model PROVIDERS
     """,
     "tinyagents.harness.model": """
         ChatModel ModelRequest ModelResponse ModelSettings ModelProfile ModelHint ModelRegistry
@@ -122,7 +122,6 @@ ARCHITECTURE = {
 
 LATER = {
     "tinyagents": "Budget",
-    "tinyagents.harness.providers": "AnthropicModel",
     "tinyagents.testkit": "InMemoryShortTermMemory InMemoryStore conformance",
     "tinyagents.harness.store": "Store",
     "tinyagents.harness.memory": "ShortTermMemory",

@@ -1,4 +1,4 @@
-"""Recorded answers of real providers: how they are replayed, and told without their texts."""
+"""Recorded answers of providers: what is told of each, without its texts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,13 @@ import orjson
 
 from tests.harness.providers.server import Reply, cut, single_bytes
 from tinyagents.harness.errors import ModelError
-from tinyagents.harness.message import Block, CitationBlock, ToolCallBlock, UserMessage
+from tinyagents.harness.message import (
+    Block,
+    CitationBlock,
+    ProviderExtensionBlock,
+    ToolCallBlock,
+    UserMessage,
+)
 from tinyagents.harness.model import ChatModel, ModelRequest, ModelResponse, drain
 
 _SMALL = 600
@@ -18,6 +24,8 @@ REQUEST = ModelRequest(messages=[UserMessage(content="hello")])
 
 @dataclass(frozen=True)
 class Answer:
+    """An answer, without its texts."""
+
     blocks: list[str]
     usage: tuple[int, int, int, int, int] | None
     """Input, output, cache read, cache write, reasoning."""
@@ -27,6 +35,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
+    """A failure, without its words."""
+
     cls: type[ModelError]
     status: int | None
     code: str | None
@@ -35,7 +45,7 @@ class Failure:
 
 
 def replies(response: dict[str, Any]) -> list[Reply]:
-    """The same recorded answer, cut into pieces in several ways."""
+    """The recorded answer, whole and cut at several places."""
     body = response["sse"].encode() if "sse" in response else orjson.dumps(response["body"])
     forms = [(body,), cut(body, seed=1), cut(body, seed=2, pieces=30)]
     if len(body) <= _SMALL:
@@ -47,7 +57,7 @@ def replies(response: dict[str, Any]) -> list[Reply]:
 
 
 async def outcome(model: ChatModel, streamed: bool) -> ModelResponse | ModelError:
-    """Ask once and return what came of it."""
+    """What a call ends in."""
     try:
         if streamed:
             return await drain(model.stream(REQUEST))
@@ -56,15 +66,15 @@ async def outcome(model: ChatModel, streamed: bool) -> ModelResponse | ModelErro
         return error
 
 
-def described(result: ModelResponse | ModelError) -> Answer | Failure:
-    """Tell a result without its texts."""
-    if isinstance(result, ModelError):
+def described(outcome: ModelResponse | ModelError) -> Answer | Failure:
+    """Tell an outcome in the terms of the tables."""
+    if isinstance(outcome, ModelError):
         return Failure(
-            type(result), result.status, result.code, result.retryable, result.retry_after
+            type(outcome), outcome.status, outcome.code, outcome.retryable, outcome.retry_after
         )
-    usage = result.usage
+    usage = outcome.usage
     return Answer(
-        [_told(block) for block in result.message.content],
+        [_told(block) for block in outcome.message.content],
         None
         if usage is None
         else (
@@ -74,8 +84,8 @@ def described(result: ModelResponse | ModelError) -> Answer | Failure:
             usage.cache_write_tokens,
             usage.reasoning_tokens,
         ),
-        result.finish_reason,
-        result.raw_finish_reason,
+        outcome.finish_reason,
+        outcome.raw_finish_reason,
     )
 
 
@@ -85,14 +95,16 @@ def _told(block: Block) -> str:
             return f"{block.name}({', '.join(block.arguments)})"
         case CitationBlock():
             return "citation"
+        case ProviderExtensionBlock(data={"type": str(kind)}):
+            return kind
         case _:
             return f"{block.type} {len(getattr(block, 'text', ''))}"
 
 
-def without_new_ids(result: ModelResponse | ModelError) -> object:
+def without_new_ids(outcome: ModelResponse | ModelError) -> object:
     """The parts that must be equal, without the ids that are made for calls that have none."""
-    if isinstance(result, ModelError):
-        return str(result)
-    calls = [call for call in result.message.tool_calls if not call.id.startswith("tacall_")]
-    others = [block for block in result.message.content if not isinstance(block, ToolCallBlock)]
-    return calls, others, result.raw, result.safety, result.model
+    if isinstance(outcome, ModelError):
+        return str(outcome)
+    calls = [call for call in outcome.message.tool_calls if not call.id.startswith("tacall_")]
+    others = [block for block in outcome.message.content if not isinstance(block, ToolCallBlock)]
+    return calls, others, outcome.raw, outcome.safety, outcome.model

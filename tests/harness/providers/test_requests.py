@@ -854,6 +854,22 @@ def test_the_identity_tells_apart_what_answers_differently() -> None:
     assert again.cache_identity == made[0].cache_identity
 
 
+async def test_what_claude_thought_behind_its_own_api_is_not_sent_to_its_other_one(
+    router: respx.MockRouter,
+) -> None:
+    thought = ReasoningBlock(
+        text="hm", signature="s", provider_data={"anthropic": {"type": "thinking"}}
+    )
+    said = AssistantMessage(
+        content=[thought, TextBlock(text="4")],
+        provider_data={"anthropic": {"container": {"id": "c"}}},
+    )
+    assert (await sent(router, HI, said, provider="anthropic"))[1] == {
+        "role": "assistant",
+        "content": "4",
+    }
+
+
 # Cost
 
 

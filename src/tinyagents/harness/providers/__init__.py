@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from .. import _lazy
 
 if TYPE_CHECKING:
+    from ._anthropic import AnthropicModel
+    from ._anthropic_models import MESSAGES_PROVIDERS, MessagesPreset
     from ._gemini import GeminiModel
     from ._mock import MockModel
     from ._ollama import OllamaModel
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from ._transport import HttpClient, Timeouts
 
 _HOMES = {
+    "_anthropic": ("AnthropicModel",),
+    "_anthropic_models": ("MESSAGES_PROVIDERS", "MessagesPreset"),
     "_gemini": ("GeminiModel",),
     "_mock": ("MockModel",),
     "_ollama": ("OllamaModel",),
@@ -32,10 +36,13 @@ _HOMES = {
 }
 
 __all__ = (
+    "MESSAGES_PROVIDERS",
     "PROVIDERS",
     "RESPONSES_PROVIDERS",
+    "AnthropicModel",
     "GeminiModel",
     "HttpClient",
+    "MessagesPreset",
     "MockModel",
     "OllamaModel",
     "OpenAIChatModel",

@@ -273,7 +273,7 @@ class Endpoint:
         """Let a missing key pass when the URL, the headers or the client authorise themselves."""
         header = _auth_header(self._preset.auth)
         client = self._transport.client
-        if self._credentials is not None or header in self._given_headers:
+        if self._credentials is not None or {header, "authorization"} & self._given_headers.keys():
             return
         if client is not None and header in client.headers:
             return

@@ -96,17 +96,21 @@ class CallParts:
     def blocks(self, provider: str) -> Iterator[ToolCallBlock]:
         """Return the calls as blocks that are understood by their provider."""
         for position, block in self._calls.blocks().items():
-            changes: dict[str, Any] = {}
-            if block.invalid is not None:
-                arguments, invalid = repair_arguments(block.invalid.raw)
-                if invalid is None:
-                    changes |= {"arguments": arguments, "invalid": None}
+            changes = repairs(block)
             if not self._calls.id_of(position):
                 changes["id"] = self._ids.new("tacall")
             own = self._extra.get(position)
             if own:
                 changes["provider_data"] = under_name(provider, own)
             yield block.model_copy(update=changes) if changes else block
+
+
+def repairs(block: ToolCallBlock) -> dict[str, Any]:
+    """Return what changes in a call whose arguments can be repaired."""
+    if block.invalid is None:
+        return {}
+    arguments, invalid = repair_arguments(block.invalid.raw)
+    return {"arguments": arguments, "invalid": None} if invalid is None else {}
 
 
 def _arguments(value: Any) -> str:

@@ -41,7 +41,7 @@ from ..model import (
     ToolSchema,
 )
 from ..text import JsonObject, dump_json, encode_json
-from ._json import body_bytes
+from ._json import as_object, body_bytes
 from ._openai_wire import (
     ANY_OBJECT,
     DIGEST_LENGTH,
@@ -355,6 +355,7 @@ class ChatRequestEncoder:
         if isinstance(given, str):
             ids[block.id] = given
         function: JsonObject = {"name": wire_name(block.name), "arguments": arguments}
+        function.update(as_object(own.get("function")) or {})
         call: JsonObject = {
             "id": ids.get(block.id) or self._call_id(block.id),
             "type": "function",

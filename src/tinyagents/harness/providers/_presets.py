@@ -195,6 +195,9 @@ _PRESETS = (
         json_schema=False,
         strict_schema=False,
         reasoning="budget",
+        # It answers with neither: what bears its name came through the Messages API.
+        replay_reasoning=False,
+        reply_only=frozenset({"container"}),
         think_tags=False,
     ),
     # https://api-docs.deepseek.com: json_object only; reasoning_content goes back as received.

@@ -11,12 +11,17 @@ from ._responses_presets import infer_responses
 from ._transport import HttpClient, Timeouts
 
 if TYPE_CHECKING:
+    from ._anthropic import AnthropicModel
     from ._gemini import GeminiModel
     from ._ollama import OllamaModel
     from ._openai_responses import OpenAIResponsesModel
 
     _Adapter: TypeAlias = (
-        type[OpenAIChatModel] | type[OpenAIResponsesModel] | type[GeminiModel] | type[OllamaModel]
+        type[OpenAIChatModel]
+        | type[OpenAIResponsesModel]
+        | type[AnthropicModel]
+        | type[GeminiModel]
+        | type[OllamaModel]
     )
 
 _GEMINI_PREFIXES = frozenset({"gemini", "google-gla"})
@@ -36,7 +41,8 @@ def resolve_model(
     """Return the model that a name means, such as ``groq:llama-3.3-70b-versatile``.
 
     What stands before the first colon is a name in
-    :data:`~tinyagents.harness.providers.PROVIDERS` or an alias of one. Without a colon the
+    :data:`~tinyagents.harness.providers.PROVIDERS` or an alias of one; ``anthropic:…`` is called
+    through its own API, the others through Chat Completions. Without a colon the
     beginning of the name tells whose model it is (``gpt-5-mini``, ``claude-sonnet-4-5``), and the
     name of a provider alone means its default model. ``google:…`` and ``ollama:…`` are the Chat
     Completions surfaces of those; their own APIs are ``gemini:…``, also meant by the bare name of a
@@ -83,4 +89,8 @@ def _meant(name: str, *, at_home: bool) -> "tuple[_Adapter, str, str]":
 
         return OpenAIResponsesModel, responses[0].name, responses[1]
     preset, model = infer_provider(name)
+    if preset.name == "anthropic":
+        from ._anthropic import AnthropicModel
+
+        return AnthropicModel, preset.name, model
     return OpenAIChatModel, preset.name, model

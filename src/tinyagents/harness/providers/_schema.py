@@ -1,6 +1,6 @@
 """JSON Schemas in the forms that providers can read, or hold an answer to."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..json_schema import Place, parts, rebuilt, referred
 from ..text import JsonObject
@@ -13,7 +13,14 @@ _ALLOWED = frozenset(
 _DEFINITIONS = frozenset(("$defs", "definitions"))
 
 
-def close_schema(schema: JsonObject, *, require_all: bool = False) -> tuple[JsonObject, list[str]]:
+class _Rules(NamedTuple):
+    require_all: bool
+    optional: bool
+
+
+def close_schema(
+    schema: JsonObject, *, require_all: bool = False, optional: bool = False
+) -> tuple[JsonObject, list[str]]:
     """Return a copy in which every object is closed, and what keeps it from strict mode.
 
     Strict mode wants each object closed and each of its properties required. Closing what was left
@@ -23,12 +30,13 @@ def close_schema(schema: JsonObject, *, require_all: bool = False) -> tuple[Json
     Args:
         schema: The schema; it is not changed.
         require_all: Make every property required.
+        optional: Properties may be left out: that is no obstacle for this provider.
 
     Returns:
         The schema, and one sentence for each obstacle, with its path: empty when strict mode works.
     """
     obstacles: list[str] = []
-    closed = _closed(schema, "$", require_all, obstacles)
+    closed = _closed(schema, "$", _Rules(require_all, optional), obstacles)
     return closed, obstacles
 
 
@@ -61,16 +69,16 @@ def _resolved(root: JsonObject, schema: JsonObject, above: tuple[str, ...]) -> J
     return rebuilt(schema, inner)
 
 
-def _closed(schema: JsonObject, path: str, require_all: bool, obstacles: list[str]) -> JsonObject:
+def _closed(schema: JsonObject, path: str, rules: _Rules, obstacles: list[str]) -> JsonObject:
     def inner(place: Place, part: JsonObject) -> JsonObject:
         if place[0] not in _ALLOWED:
             return part
-        return _closed(part, path + _step(place), require_all, obstacles)
+        return _closed(part, path + _step(place), rules, obstacles)
 
     made = rebuilt(schema, inner)
     kinds = as_list(schema.get("type")) or [schema.get("type")]
     if "object" in kinds or "properties" in schema:
-        _close_object(made, path, require_all, obstacles)
+        _close_object(made, path, rules, obstacles)
     return made
 
 
@@ -84,15 +92,16 @@ def _step(place: Place) -> str:
             return "[]"
 
 
-def _close_object(made: JsonObject, path: str, require_all: bool, obstacles: list[str]) -> None:
+def _close_object(made: JsonObject, path: str, rules: _Rules, obstacles: list[str]) -> None:
     names: list[Any] = list(as_object(made.get("properties")) or ())
     extra = made.get("additionalProperties", False)
     if extra is not False or (not names and "additionalProperties" not in made):
         obstacles.append(f"`{path}` takes properties of any name")
     else:
         made["additionalProperties"] = False
-    if require_all:
+    if rules.require_all:
         made["required"] = names
+    if rules.require_all or rules.optional:
         return
     given = as_list(made.get("required")) or []
     optional = [name for name in names if name not in given]

@@ -45,7 +45,7 @@ EXPECTED: dict[str, Answer | Failure] = {
     ),
     "openai-cached-tokens": Answer(["text 2"], (4020, 5, 4012, 0, 0), "stop", "completed"),
     "openai-code-interpreter": Answer(
-        ["reasoning 0", "provider_extension 0", "text 35"],
+        ["reasoning 0", "code_interpreter_call", "text 35"],
         (1348, 624, 0, 0, 384),
         "stop",
         "completed",
@@ -53,7 +53,7 @@ EXPECTED: dict[str, Answer | Failure] = {
     "openai-error-400": Failure(BadRequestError, 400, "decimal_below_min_value", retryable=False),
     "openai-error-401": Failure(AuthenticationError, 401, "invalid_api_key", retryable=False),
     "openai-file-search": Answer(
-        ["provider_extension 0", "text 138", "citation"], (1188, 55, 0, 0, 0), "stop", "completed"
+        ["file_search_call", "text 138", "citation"], (1188, 55, 0, 0, 0), "stop", "completed"
     ),
     "openai-function-outputs": Answer(["text 175"], (335, 44, 0, 0, 0), "stop", "completed"),
     "openai-image-input": Answer(["text 76"], (663, 20, 0, 0, 0), "stop", "completed"),
@@ -77,7 +77,7 @@ EXPECTED: dict[str, Answer | Failure] = {
     ),
     "openai-stream-text": Answer(["text 50"], (100, 19, 0, 0, 0), "stop", "completed"),
     "openai-url-citations": Answer(
-        ["provider_extension 0", "text 162", "citation"], (8236, 74, 0, 0, 34), "stop", "completed"
+        ["web_search_call", "text 162", "citation"], (8236, 74, 0, 0, 34), "stop", "completed"
     ),
     "reconstructed-stream-error-event": Failure(ServerError, None, "server_error", retryable=True),
     "reconstructed-stream-failed": Failure(ServerError, None, "server_error", retryable=True),
