@@ -143,9 +143,15 @@ async def _ask(
     """Make one attempt, within the time that the run allows for one."""
     seconds = run.limits.model_timeout
     if seconds is None:
-        return await _one_answer(run, call, binding, request, None)
+        if run.ctx.streaming:
+            return await _read_stream(run, call, binding, request, None)
+        response = await binding.model.invoke(request, ctx=run.ctx)
+        return checked_response(response, binding.resolved.name)
     with anyio.move_on_after(seconds) as scope:
-        return await _one_answer(run, call, binding, request, scope)
+        if run.ctx.streaming:
+            return await _read_stream(run, call, binding, request, scope)
+        response = await binding.model.invoke(request, ctx=run.ctx)
+        return checked_response(response, binding.resolved.name)
     profile = binding.model.profile
     raise ProviderTimeoutError(
         f"no complete answer within the run's limit of {seconds:g} s for a model call",
@@ -154,23 +160,10 @@ async def _ask(
     )
 
 
-async def _one_answer(
-    run: LoopRun,
-    call: OpenCall,
-    binding: ModelBinding,
-    request: ModelRequest,
-    scope: anyio.CancelScope | None,
-) -> ModelResponse:
-    if run.ctx.streaming:
-        return await _read_stream(run, call, binding, request, scope)
-    response = await binding.model.invoke(request, ctx=run.ctx)
-    return checked_response(response, f"the model `{binding.resolved.name}`")
-
-
 def checked_response(response: object, who: str) -> ModelResponse:
     """Return what a model or a hook gave as the answer, if it is one."""
     if not isinstance(response, ModelResponse):
-        raise TypeError(f"{who} returned a `{type(response).__name__}`, and not a `ModelResponse`")
+        raise TypeError(f"`{who}` returned a `{type(response).__name__}`, and no `ModelResponse`")
     return response
 
 

@@ -37,7 +37,7 @@ async def answer(run: LoopRun) -> bool:
     if hooks.wrap_model:
         innermost = partial(_call_as_changed, run, call, binding)
         chain = around("wrap_model", hooks.wrap_model, ctx, innermost)
-        response = checked_response(await chain(request), "a `wrap_model` hook")
+        response = checked_response(await chain(request), "wrap_model")
     else:
         response = await call_with_retries(run, call, binding, request)
     run.response = call.response = response
