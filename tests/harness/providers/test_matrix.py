@@ -115,6 +115,18 @@ CASES = (
         ids=r"[\w.:+/=-]+",
     ),
     Case(
+        "anthropic_chat",
+        lambda: OpenAIChatModel("claude-sonnet-4-5", provider="anthropic", api_key=KEY),
+        read_chat,
+        ("chat.look:0", '"mark"'),
+        """{"id": "answer-id", "choices": [{"finish_reason": "tool_calls", "message": {
+          "role": "assistant", "content": "I look.", "tool_calls": [
+            {"id": "chat.look:0", "mark": 1,
+             "function": {"name": "look", "arguments": "{\\"side\\":\\"left\\"}"}},
+            {"id": "chat.look:1",
+             "function": {"name": "look", "arguments": "{\\"side\\":\\"right\\"}"}}]}}]}""",
+    ),
+    Case(
         "mistral",
         lambda: OpenAIChatModel("magistral-medium-latest", provider="mistral", api_key=KEY),
         read_chat,

@@ -209,7 +209,7 @@ class AnthropicModel(HttpModel):
         return list(dict.fromkeys(named))
 
     def _assembler(self, sent: _Sent, origin: Origin) -> MessagesAssembler:
-        return MessagesAssembler(self._preset.name, sent.tools, origin, ids=sent.ids)
+        return MessagesAssembler(self._preset.data_name, sent.tools, origin, ids=sent.ids)
 
 
 def _split(header: str | None) -> list[str]:

@@ -70,10 +70,11 @@ class WireMessage:
 class ContentEncoder:
     """Encodes the blocks of messages for one model of one provider."""
 
-    __slots__ = ("_model", "_provider", "_sealed")
+    __slots__ = ("_data_name", "_model", "_provider", "_sealed")
 
     def __init__(self, preset: MessagesPreset, model: str) -> None:
         self._provider = preset.name
+        self._data_name = preset.data_name
         self._sealed = preset.sealed_thinking
         self._model = model
 
@@ -94,7 +95,7 @@ class ContentEncoder:
                 parts = self._parts(message.content, "a user message", media=True)
         kinds = [part.get("type") in _MARKABLE for part in parts]
         last = len(kinds) - 1 - kinds[::-1].index(True) if True in kinds else -1
-        own = as_object((message.provider_data or {}).get(self._provider)) or {}
+        own = as_object((message.provider_data or {}).get(self._data_name)) or {}
         container = as_object(own.get("container")) or {}
         return WireMessage(
             parts=[encode_json(part) for part in parts],
@@ -147,7 +148,7 @@ class ContentEncoder:
             result["content"] = _FAILED_SILENTLY
         if message.is_error:
             result["is_error"] = True
-        own = as_object((message.provider_data or {}).get(self._provider)) or {}
+        own = as_object((message.provider_data or {}).get(self._data_name)) or {}
         return {**result, **own}
 
     def _image(self, block: MediaBlock, where: str) -> JsonObject:
@@ -228,11 +229,11 @@ class ContentEncoder:
 
     def _extension(self, block: ProviderExtensionBlock) -> list[JsonObject]:
         data = block.data
-        return [data] if block.provider == self._provider and isinstance(data, dict) else []
+        return [data] if block.provider == self._data_name and isinstance(data, dict) else []
 
     def _own(self, block: Block | MediaBlock) -> JsonObject:
         data = block.provider_data
-        return as_object(data.get(self._provider)) or {} if data else {}
+        return as_object(data.get(self._data_name)) or {} if data else {}
 
     def _unsupported(
         self, block: Block | MediaBlock, where: str, how: str = ""

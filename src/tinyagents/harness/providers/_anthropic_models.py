@@ -23,6 +23,11 @@ class MessagesPreset(ServerPreset):
     sealed_thinking: bool = True
     """Thinking goes back only with the provider's seal: it refuses a block without one."""
 
+    @property
+    def data_name(self) -> str:
+        """What is kept under ``provider_data`` is called so: its chat API knows nothing of it."""
+        return self.name if self.name == "anthropic" else f"{self.name}_messages"
+
 
 MESSAGES_PROVIDERS: Final[Mapping[str, MessagesPreset]] = MappingProxyType(
     {

@@ -215,7 +215,7 @@ class ChatRequestEncoder:
                 case ReasoningBlock() | CitationBlock():
                     continue  # said by a model, and no one else can say it
                 case ProviderExtensionBlock():
-                    if block.provider == self._preset.name:
+                    if block.provider == self._preset.data_name:
                         plain = False
                         parts.append(_as_part(block.data))
                 case ImageBlock() | AudioBlock() | FileBlock() if media:
@@ -280,7 +280,7 @@ class ChatRequestEncoder:
                 case ToolCallBlock():
                     calls.append(self._call(block, own, ids))
                 case ProviderExtensionBlock():
-                    if block.provider == self._preset.name:
+                    if block.provider == self._preset.data_name:
                         as_parts = self._add_extension(parts, calls, block) or as_parts
                 case AudioBlock() if "id" in own:
                     wire["audio"] = {"id": own["id"]}
@@ -299,7 +299,7 @@ class ChatRequestEncoder:
             wire["content"] = None
         if calls:
             wire["tool_calls"] = calls
-        own_fields = (message.provider_data or {}).get(self._preset.name)
+        own_fields = (message.provider_data or {}).get(self._preset.data_name)
         if isinstance(own_fields, dict):
             wire.update({k: v for k, v in own_fields.items() if k not in self._preset.reply_only})
         if len(wire) == 1:
@@ -371,7 +371,7 @@ class ChatRequestEncoder:
         return derived if self._id_pattern.fullmatch(derived) else derived[-DIGEST_LENGTH:]
 
     def _own(self, block: Block) -> JsonObject:
-        return own_of(block, self._preset.name)
+        return own_of(block, self._preset.data_name)
 
     # Tools and settings
 

@@ -438,7 +438,7 @@ class ChatAssembler:
         return raw
 
     def _content(self) -> Iterator[Block]:
-        if (reasoning := self._reasoning.block(self._preset.name)) is not None:
+        if (reasoning := self._reasoning.block(self._preset.data_name)) is not None:
             yield reasoning
         for run in self._runs:
             yield from self._run_blocks(run)
@@ -446,20 +446,20 @@ class ChatAssembler:
             yield RefusalBlock(text="".join(self._refusal))
         yield from self._media_blocks()
         yield from self._citation_blocks()
-        yield from self._calls.blocks(self._preset.name)
+        yield from self._calls.blocks(self._preset.data_name)
         for extension in self._calls.extensions:
-            yield ProviderExtensionBlock(provider=self._preset.name, data=extension)
+            yield ProviderExtensionBlock(provider=self._preset.data_name, data=extension)
 
     def _run_blocks(self, run: _Run) -> Iterator[Block]:
         if isinstance(run, list):
             yield TextBlock(text="".join(run))
         elif isinstance(run, ThinkTagSplitter):
-            yield from segment_blocks(run.segments, self._preset.name)
+            yield from segment_blocks(run.segments, self._preset.data_name)
         elif run.thinking:
             part = self._under_name({"part": run.data})
             yield ReasoningBlock(text="".join(run.pieces), provider_data=part)
         else:
-            yield ProviderExtensionBlock(provider=self._preset.name, data=run.data)
+            yield ProviderExtensionBlock(provider=self._preset.data_name, data=run.data)
 
     def _media_blocks(self) -> Iterator[Block]:
         unknown: list[Any] = []
@@ -513,7 +513,7 @@ class ChatAssembler:
                     yield CitationBlock(url=url)
 
     def _under_name(self, own: JsonObject) -> dict[str, JsonValue] | None:
-        return under_name(self._preset.name, own)
+        return under_name(self._preset.data_name, own)
 
     def _unreadable(self, exc: ValueError, raw: Any) -> MalformedResponseError:
         # Of pydantic's many lines the first names the block.

@@ -141,6 +141,12 @@ class ProviderPreset(ModelPreset):
     reply_only: frozenset[str] = frozenset()
     """Fields of an answer that are never sent back, although nothing else is known of them."""
 
+    @property
+    def data_name(self) -> str:
+        """What is kept under ``provider_data`` is called so."""
+        # Anthropic's own API, which most of its models are called through, has the plain name.
+        return "anthropic_chat" if self.name == "anthropic" else self.name
+
 
 _Preset = TypeVar("_Preset", bound=ServerPreset)
 
