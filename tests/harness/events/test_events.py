@@ -489,6 +489,7 @@ async def test_a_running_run_tells_its_status() -> None:
     started = next(event for event in run.events if event.kind == "tool.started")
     assert (status.last_event_id, status.updated_at_ms) == (started.id, started.time_ms)
     ended = handle.status()
+    assert (ended.resolved_model or {})["source"] == "registry_default"
     assert (ended.status, ended.phase, ended.active_tool_calls) == ("completed", "done", ())
     assert ended.ended_at_ms == ended.updated_at_ms == run.events[-1].time_ms
     assert ended.usage == run.usage

@@ -20,6 +20,7 @@ def run_status(
         tool_calls: The ids of the tool calls under way.
     """
     config, counters, status = snapshot.config, snapshot.counters, snapshot.status
+    resolved = snapshot.resolved_model
     first, last = stamps if stamps is not None else (None, None)
     ended = status in ("completed", "stopped", "failed", "cancelled") and snapshot.phase == "done"
     return HarnessRunStatus(
@@ -34,6 +35,7 @@ def run_status(
         tool_calls=counters.tool_calls,
         active_model_call=model_call,
         active_tool_calls=tool_calls,
+        resolved_model=None if resolved is None else resolved.model_dump(),
         last_event_id=last.id if last is not None else None,
         usage=snapshot.usage.usage,
         cost=snapshot.cost,

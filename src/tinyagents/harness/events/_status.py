@@ -31,6 +31,8 @@ class HarnessRunStatus(BaseModel):
     """The id of the model call under way."""
     active_tool_calls: tuple[str, ...] = ()
     """The ids of the tool calls under way, in call order."""
+    resolved_model: Mapping[str, JsonValue] | None = None
+    """Which model gave the last answer, and why that one: a stored ``ResolvedModel``."""
     last_event_id: str | None = None
     """The run's last event that was kept: no ``model.delta``."""
     usage: Usage
