@@ -1,17 +1,14 @@
 """Models behind Anthropic's Messages API."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidRequestError
-from ..ids import IdGenerator
 from ..model import (
     ModelProfile,
     ModelRequest,
-    ModelResponse,
     ModelSettings,
-    ModelStreamItem,
 )
 from ._anthropic_models import (
     MESSAGES_PROVIDERS,
@@ -24,25 +21,14 @@ from ._anthropic_response import MessagesAssembler
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
 from ._json import as_list
-from ._openai_wire import WireTools
 from ._presets import choose_preset
-from ._reader import AnswerReader, read_whole
-from ._sse import SseParser
+from ._reader import AnswerAssembler
 from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext
 
 _BETA_HEADER = "anthropic-beta"
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A call on its way, and what is needed to understand its answer."""
-
-    call: HttpCall
-    tools: WireTools
-    ids: IdGenerator
 
 
 class AnthropicModel(HttpModel):
@@ -135,46 +121,6 @@ class AnthropicModel(HttpModel):
         """What is known of its server."""
         return self._preset
 
-    async def invoke(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> ModelResponse:
-        """Answer in one piece.
-
-        Cancelling closes the connection, so that the provider can stop.
-
-        Raises:
-            InvalidRequestError: The request cannot work; nothing was sent.
-            ModelError: The call failed.
-        """
-        sent = self._prepare(request, ctx, stream=False)
-        answer = await self._endpoint.post(sent.call)
-        origin = self._endpoint.origin(answer.headers)
-        return read_whole(answer.body, self._assembler(sent, origin), origin)[1]
-
-    async def stream(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> AsyncIterator[ModelStreamItem]:
-        """Answer piece by piece; the last item is :class:`~tinyagents.harness.model.StreamCompleted`.
-
-        However the reader stops, the connection is given back or closed.
-
-        Raises:
-            InvalidRequestError: The request cannot work; nothing was sent.
-            NetworkError: The connection failed, or the answer ended before it was complete.
-            ModelError: The call failed.
-        """
-        sent = self._prepare(request, ctx, stream=True)
-        response = await self._endpoint.open(sent.call)
-        try:
-            origin = self._endpoint.origin(response.headers)
-            parser = SseParser(max_event_bytes=self.max_event_bytes)
-            reader = AnswerReader(response, parser, self._assembler(sent, origin), origin)
-            while items := await reader.next_items():
-                for item in items:
-                    yield item
-        finally:
-            await response.aclose()
-
     def _identity(self) -> Mapping[str, Any]:
         return {
             "api": "anthropic_messages",
@@ -186,18 +132,16 @@ class AnthropicModel(HttpModel):
 
     def _prepare(
         self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
-    ) -> _Sent:
+    ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)
         encoded = self._encoder.encode(request, settings, stream=stream)
         headers = {"accept": "text/event-stream"} if stream else {}
         if betas := self._named_betas(settings, encoded.betas):
             headers[_BETA_HEADER] = ",".join(betas)
-        return _Sent(
-            call=self._endpoint.call(self._url, encoded.body, settings, headers=headers),
-            tools=encoded.tools,
-            ids=ids_of(ctx),
-        )
+        call = self._endpoint.call(self._url, encoded.body, settings, headers=headers)
+        name = self._preset.data_name
+        return call, partial(MessagesAssembler, name, encoded.tools, ids=ids_of(ctx))
 
     def _named_betas(self, settings: ModelSettings, needed: Sequence[str]) -> list[str]:
         """Return the betas of a request, each of them once."""
@@ -207,9 +151,6 @@ class AnthropicModel(HttpModel):
             raise InvalidRequestError("`betas` in `provider_options` must be a list of names")
         named = (*self._betas, *_split(extra.get(_BETA_HEADER)), *listed, *needed)
         return list(dict.fromkeys(named))
-
-    def _assembler(self, sent: _Sent, origin: Origin) -> MessagesAssembler:
-        return MessagesAssembler(self._preset.data_name, sent.tools, origin, ids=sent.ids)
 
 
 def _split(header: str | None) -> list[str]:

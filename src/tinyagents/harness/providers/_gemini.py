@@ -1,20 +1,20 @@
 """Models behind Google's Gemini API."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from ..model import ModelProfile, ModelRequest, ModelResponse, ModelSettings, ModelStreamItem
-from ._endpoint import Endpoint
-from ._gemini_request import GeminiBody, GeminiRequestEncoder, is_third_generation
+from ..model import ModelProfile, ModelRequest, ModelSettings
+from ._endpoint import Endpoint, Origin
+from ._gemini_request import GeminiRequestEncoder, is_third_generation
 from ._gemini_response import GeminiAssembler
 from ._http_model import HttpModel, ids_of
 from ._presets import ServerPreset, choose_preset
 from ._profiles import context_window, thinks
-from ._reader import AnswerReader, read_whole
-from ._sse import SseParser
-from ._transport import HttpClient, Timeouts
+from ._reader import AnswerAssembler
+from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext
@@ -114,58 +114,19 @@ class GeminiModel(HttpModel):
         files = f"{endpoint.base_url}/{version}".rstrip("/")
         self._encoder = GeminiRequestEncoder(preset.name, name, files)
 
-    async def invoke(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> ModelResponse:
-        """Answer in one piece.
-
-        Cancelling closes the connection, so that the provider can stop.
-
-        Raises:
-            InvalidRequestError: The request cannot work; nothing was sent.
-            ContentFilterError: The prompt was blocked.
-            ModelError: The call failed.
-        """
-        sent, settings = self._prepare(request)
-        answer = await self._endpoint.post(self._endpoint.call(self._url, sent.body, settings))
-        origin = self._endpoint.origin(answer.headers)
-        return read_whole(answer.body, GeminiAssembler(sent, origin, ids=ids_of(ctx)), origin)[1]
-
-    async def stream(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> AsyncIterator[ModelStreamItem]:
-        """Answer piece by piece; the last item is :class:`~tinyagents.harness.model.StreamCompleted`.
-
-        However the reader stops, the connection is given back or closed.
-
-        Raises:
-            InvalidRequestError: The request cannot work; nothing was sent.
-            ContentFilterError: The prompt was blocked.
-            NetworkError: The connection failed, or the answer ended before it was complete.
-            ModelError: The call failed.
-        """
-        sent, settings = self._prepare(request)
-        accept = {"accept": "text/event-stream"}
-        call = self._endpoint.call(self._stream_url, sent.body, settings, headers=accept)
-        response = await self._endpoint.open(call)
-        try:
-            origin = self._endpoint.origin(response.headers)
-            parser = SseParser(max_event_bytes=self.max_event_bytes)
-            assembler = GeminiAssembler(sent, origin, ids=ids_of(ctx))
-            reader = AnswerReader(response, parser, assembler, origin)
-            while items := await reader.next_items():
-                for item in items:
-                    yield item
-        finally:
-            await response.aclose()
-
     def _identity(self) -> Mapping[str, Any]:
         return {"api": "gemini", "url": self._url}
 
-    def _prepare(self, request: ModelRequest) -> tuple[GeminiBody, ModelSettings]:
+    def _prepare(
+        self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
+    ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)
-        return self._encoder.encode(request, settings), settings
+        sent = self._encoder.encode(request, settings)
+        url = self._stream_url if stream else self._url
+        accept = {"accept": "text/event-stream"} if stream else None
+        call = self._endpoint.call(url, sent.body, settings, headers=accept)
+        return call, partial(GeminiAssembler, sent, ids=ids_of(ctx))
 
 
 def _profile(provider: str, model: str) -> ModelProfile:

@@ -1,13 +1,16 @@
 """What every model behind an HTTP API has, whichever the API."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..ids import IdGenerator, RandomIds
 from ..model import ModelProfile, ModelRequest, ModelResponse, ModelSettings, ModelStreamItem
-from ._endpoint import Endpoint
+from ._endpoint import Endpoint, Origin
+from ._reader import AnswerAssembler, AnswerReader, read_whole
+from ._sse import JsonLineParser, SseParser
+from ._transport import HttpCall
 
 if TYPE_CHECKING:
     from ..context import RunContext
@@ -83,17 +86,53 @@ class HttpModel(ABC):
         """
         self._endpoint.check()
 
-    @abstractmethod
     async def invoke(
         self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
     ) -> ModelResponse:
-        """Answer in one piece."""
+        """Answer in one piece.
 
-    @abstractmethod
-    def stream(
+        Cancelling closes the connection, so that the provider can stop.
+
+        Raises:
+            InvalidRequestError: The request cannot work; nothing was sent.
+            ModelError: The call failed.
+        """
+        call, assembler = self._prepare(request, ctx, stream=False)
+        answer = await self._endpoint.post(call)
+        origin = self._endpoint.origin(answer.headers)
+        return read_whole(answer.body, assembler(origin), origin)[1]
+
+    async def stream(
         self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
     ) -> AsyncIterator[ModelStreamItem]:
-        """Answer piece by piece."""
+        """Answer piece by piece; the last item is :class:`~tinyagents.harness.model.StreamCompleted`.
+
+        However the reader stops, the connection is given back or closed.
+
+        Raises:
+            InvalidRequestError: The request cannot work; nothing was sent.
+            NetworkError: The connection failed, or the answer ended before it was complete.
+            ModelError: The call failed.
+        """
+        call, assembler = self._prepare(request, ctx, stream=True)
+        response = await self._endpoint.open(call)
+        try:
+            origin = self._endpoint.origin(response.headers)
+            reader = AnswerReader(response, self._parser(), assembler(origin), origin)
+            while items := await reader.next_items():
+                for item in items:
+                    yield item
+        finally:
+            await response.aclose()
+
+    def _parser(self) -> SseParser | JsonLineParser:
+        return SseParser(max_event_bytes=self.max_event_bytes)
+
+    @abstractmethod
+    def _prepare(
+        self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
+    ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
+        """Return the call of a request, and what puts its answer together."""
 
     @abstractmethod
     def _identity(self) -> Mapping[str, Any]:

@@ -1,21 +1,19 @@
 """Models behind Ollama's own API, which gives more of a local model than its OpenAI surface."""
 
 import os
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..ids import IdGenerator
-from ..model import ModelProfile, ModelRequest, ModelResponse, ModelSettings, ModelStreamItem
+from ..model import ModelProfile, ModelRequest, ModelSettings
 from ..text import encode_json
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
 from ._ollama_profile import OLLAMA_SERVERS, basic_profile, told_profile
 from ._ollama_request import OllamaRequestEncoder
 from ._ollama_response import OllamaAssembler
-from ._openai_wire import WireTools
 from ._presets import choose_preset
-from ._reader import AnswerReader, read_whole
+from ._reader import AnswerAssembler
 from ._sse import JsonLineParser
 from ._transport import HttpCall, HttpClient, Timeouts
 
@@ -23,15 +21,6 @@ if TYPE_CHECKING:
     from ..context import RunContext
 
 _PROBE_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A call on its way, and what is needed to understand its answer."""
-
-    call: HttpCall
-    tools: WireTools
-    ids: IdGenerator
 
 
 class OllamaModel(HttpModel):
@@ -151,58 +140,21 @@ class OllamaModel(HttpModel):
         async with asked:
             return await asked._probed()
 
-    async def invoke(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> ModelResponse:
-        """Answer in one piece.
-
-        Cancelling closes the connection, so that the server stops.
-
-        Raises:
-            InvalidRequestError: The request cannot work; nothing was sent.
-            ModelError: The call failed.
-        """
-        sent = self._prepare(request, ctx, stream=False)
-        answer = await self._endpoint.post(sent.call)
-        origin = self._endpoint.origin(answer.headers)
-        return read_whole(answer.body, _assembler(sent, origin), origin)[1]
-
-    async def stream(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> AsyncIterator[ModelStreamItem]:
-        """Answer piece by piece; the last item is :class:`~tinyagents.harness.model.StreamCompleted`.
-
-        However the reader stops, the connection is given back or closed.
-
-        Raises:
-            InvalidRequestError: The request cannot work; nothing was sent.
-            NetworkError: The connection failed, or the answer ended before it was complete.
-            ModelError: The call failed.
-        """
-        sent = self._prepare(request, ctx, stream=True)
-        response = await self._endpoint.open(sent.call)
-        try:
-            origin = self._endpoint.origin(response.headers)
-            parser = JsonLineParser(max_event_bytes=self.max_event_bytes)
-            reader = AnswerReader(response, parser, _assembler(sent, origin), origin)
-            while items := await reader.next_items():
-                for item in items:
-                    yield item
-        finally:
-            await response.aclose()
-
     def _identity(self) -> Mapping[str, Any]:
         return {"api": "ollama", "url": self._url}
 
     def _prepare(
         self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
-    ) -> _Sent:
+    ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)
         body, tools = self._encoder.encode(request, settings, stream=stream)
         accept = {"accept": "application/x-ndjson"} if stream else None
         call = self._endpoint.call(self._url, body, settings, headers=accept)
-        return _Sent(call, tools, ids_of(ctx))
+        return call, partial(OllamaAssembler, tools, ids=ids_of(ctx))
+
+    def _parser(self) -> JsonLineParser:
+        return JsonLineParser(max_event_bytes=self.max_event_bytes)
 
     async def _probed(self) -> ModelProfile:
         endpoint = self._endpoint
@@ -210,10 +162,6 @@ class OllamaModel(HttpModel):
         call = endpoint.call(endpoint.url("api/show"), body, ModelSettings())
         answer = await endpoint.post(call)
         return told_profile(self._profile, endpoint.origin(answer.headers).document(answer.body))
-
-
-def _assembler(sent: _Sent, origin: Origin) -> OllamaAssembler:
-    return OllamaAssembler(sent.tools, origin, ids=sent.ids)
 
 
 def _settings(num_ctx: int | None, keep_alive: float | str | None) -> ModelSettings:

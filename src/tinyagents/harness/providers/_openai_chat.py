@@ -1,16 +1,15 @@
 """Models behind the Chat Completions API: OpenAI's, and everyone else's that follows it."""
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..ids import IdGenerator
 from ..model import (
     ModelProfile,
     ModelRequest,
     ModelResponse,
     ModelSettings,
-    ModelStreamItem,
     drain,
 )
 from ._endpoint import Endpoint, Origin
@@ -18,25 +17,13 @@ from ._http_model import HttpModel, ids_of
 from ._json import as_object
 from ._openai_request import ChatRequestEncoder
 from ._openai_response import ChatAssembler
-from ._openai_wire import WireTools
 from ._presets import PROVIDERS, ProviderPreset, choose_preset, is_at_home
 from ._profiles import derive_profile
-from ._reader import AnswerReader, read_whole
-from ._sse import SseParser
+from ._reader import AnswerAssembler
 from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A call on its way, and what is needed to understand its answer."""
-
-    call: HttpCall
-    tools: WireTools
-    ids: IdGenerator
-    audio_format: str
 
 
 class OpenAIChatModel(HttpModel):
@@ -118,71 +105,30 @@ class OpenAIChatModel(HttpModel):
     async def invoke(
         self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
     ) -> ModelResponse:
-        """Answer in one piece.
-
-        Cancelling closes the connection, so that the provider can stop.
-
-        Raises:
-            InvalidRequestError: The request cannot work; nothing was sent.
-            ModelError: The call failed.
-        """
+        """Answer in one piece; read as a stream from a provider that does nothing else."""
         if self._preset.require_streaming:
             return await drain(self.stream(request, ctx=ctx))
-        sent = self._prepare(request, ctx, stream=False)
-        answer = await self._endpoint.post(sent.call)
-        origin = self._endpoint.origin(answer.headers)
-        return read_whole(answer.body, self._assembler(sent, origin), origin)[1]
-
-    async def stream(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> AsyncIterator[ModelStreamItem]:
-        """Answer piece by piece; the last item is :class:`~tinyagents.harness.model.StreamCompleted`.
-
-        However the reader stops, the connection is given back or closed.
-
-        Raises:
-            InvalidRequestError: The request cannot work; nothing was sent.
-            NetworkError: The connection failed, or the answer ended before it was complete.
-            ModelError: The call failed.
-        """
-        sent = self._prepare(request, ctx, stream=True)
-        response = await self._endpoint.open(sent.call)
-        try:
-            origin = self._endpoint.origin(response.headers)
-            parser = SseParser(max_event_bytes=self.max_event_bytes)
-            reader = AnswerReader(response, parser, self._assembler(sent, origin), origin)
-            while items := await reader.next_items():
-                for item in items:
-                    yield item
-        finally:
-            await response.aclose()
+        return await super().invoke(request, ctx=ctx)
 
     def _identity(self) -> Mapping[str, Any]:
         return {"api": "openai_chat", "url": self._url, "preset": repr(self._preset)}
 
     def _prepare(
         self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
-    ) -> _Sent:
+    ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)
         body, tools = self._encoder.encode(request, settings, stream=stream)
         accept = {"accept": "text/event-stream"} if stream else None
         audio = as_object(settings.provider_options.get("audio")) or {}
-        return _Sent(
-            call=self._endpoint.call(self._url, body, settings, headers=accept),
-            tools=tools,
+        assembler = partial(
+            ChatAssembler,
+            self._preset,
+            tools,
             ids=ids_of(ctx),
             audio_format=str(audio.get("format", "wav")),
         )
-
-    def _assembler(self, sent: _Sent, origin: Origin) -> ChatAssembler:
-        return ChatAssembler(
-            self._preset,
-            sent.tools,
-            origin,
-            ids=sent.ids,
-            audio_format=sent.audio_format,
-        )
+        return self._endpoint.call(self._url, body, settings, headers=accept), assembler
 
 
 def _path(preset: ProviderPreset, endpoint: Endpoint) -> str:
