@@ -10,7 +10,9 @@ from pydantic import ValidationError
 
 from tinyagents import (
     AgentHarness,
+    Middleware,
     ModelSettings,
+    RunContext,
     RunLimits,
     RunPolicy,
     ToolContext,
@@ -27,6 +29,7 @@ from tinyagents.harness.errors import (
 from tinyagents.harness.events import (
     AgentEvent,
     Custom,
+    ModelAdapted,
     ModelCompleted,
     ModelStarted,
     ToolCompleted,
@@ -34,6 +37,7 @@ from tinyagents.harness.events import (
     event_kinds,
     load_event,
 )
+from tinyagents.harness.model import ModelResponse
 from tinyagents.harness.policy import PayloadCapture, UnknownToolPolicy
 from tinyagents.harness.usage import Usage
 from tinyagents.testkit import (
@@ -98,6 +102,7 @@ EXTRA = [
     "run.paused",
     "run.interrupted",
     "model.cancelled",
+    "model.adapted",
     "tool.cancelled",
     "tool.interrupted",
     "tool.injected_dropped",
@@ -110,6 +115,7 @@ SAMPLES: dict[str, Any] = {
     "error_kind": "server",
     "call_id": "c1",
     "model": "default",
+    "notices": ("the schema was relaxed",),
     "requested": "a",
     "resolved": "b",
     "from_model": "a",
@@ -522,3 +528,15 @@ async def test_a_failed_and_a_waiting_run_tell_their_status() -> None:
 def test_a_custom_event_carries_any_json() -> None:
     event = Custom(id="x", offset=0, time_ms=0, run_id="r", root_run_id="r", name="n", payload=None)
     assert load_event(event.model_dump_json()) == event
+
+
+async def test_what_a_model_had_to_change_of_the_request_is_told_once() -> None:
+    class Narrow(Middleware):
+        async def after_model(self, ctx: RunContext[Any], response: ModelResponse) -> None:
+            response.notices = ("`$.zip`: `pattern` is only described",)
+
+    harness = AgentHarness(model=ScriptedModel([say("hi")]), middleware=[Narrow()])
+    run = await harness.invoke(None, "go")
+    told = [event for event in run.events if isinstance(event, ModelAdapted)]
+    assert [event.notices for event in told] == [("`$.zip`: `pattern` is only described",)]
+    assert_event_grammar(run.events)

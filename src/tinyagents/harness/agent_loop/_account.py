@@ -25,6 +25,8 @@ def account(run: LoopRun, call: OpenCall, request: ModelRequest, response: Model
     snapshot.continue_turn = response.continue_turn
     if (unpaid := call.unpaid(response)) is not None:
         record_usage(run, call, unpaid.message.usage)
+    if response.notices:
+        ctx.emit("model.adapted", call_id=call.id, model=call.model, notices=response.notices)
     payload = _completed_payload(call, response)
     if run.policy.capture.model_io:
         payload["input"] = _captured(request.messages)

@@ -145,6 +145,16 @@ class ModelOverrideSkipped(AgentEvent, frozen=True):
     reason: str | None = None
 
 
+class ModelAdapted(AgentEvent, frozen=True):
+    """The request was changed to suit the model or its provider before it was sent."""
+
+    kind: Literal["model.adapted"] = "model.adapted"
+    call_id: str
+    model: str
+    notices: tuple[str, ...]
+    """What was changed or left out, a sentence each."""
+
+
 class FallbackSelected(AgentEvent, frozen=True):
     """Another model takes over a call that failed."""
 

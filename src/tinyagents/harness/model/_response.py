@@ -64,6 +64,8 @@ class ModelResponse:
     """The value of a structured answer, once it was extracted."""
     raw: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else the provider said: log probabilities, service tier, filter results, …"""
+    notices: tuple[str, ...] = ()
+    """What had to be changed or left out of the request to suit the provider, a sentence each."""
     safety: Mapping[str, Any] | None = None
     """The provider's filter and safety findings."""
     request_id: str | None = None

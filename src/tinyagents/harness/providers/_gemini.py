@@ -52,7 +52,7 @@ class GeminiModel(HttpModel):
     ``provider_options`` are fields of the request: ``safetySettings``, ``cachedContent``, ``tools`` for
     the provider's own tools, ``generationConfig`` for what has no setting here. Rules of a schema that
     the API has no keyword for are told in its descriptions and listed in
-    ``response.raw["relaxed_schema"]``; a schema that must be strict is refused instead.
+    ``response.notices``; a schema that must be strict is refused instead.
 
     Args:
         model: The provider's name for the model; with a slash in it (``tunedModels/…``), its path.

@@ -349,6 +349,7 @@ class GeminiAssembler:
             response_id=self._response_id,
             model=self._served_by,
             raw=self._raw_facts(),
+            notices=self._sent.relaxed,
             safety=self._safety or None,
             request_id=self._origin.request_id,
         )
@@ -380,8 +381,6 @@ class GeminiAssembler:
             raw["usage"] = self._usage_report
         if self._logprobs:
             raw["logprobsResult"] = self._logprobs
-        if self._sent.relaxed:
-            raw["relaxed_schema"] = [*self._sent.relaxed]
         return raw
 
     def _unreadable(self, exc: ValueError, raw: Any) -> MalformedResponseError:
