@@ -115,10 +115,13 @@ def _is_empty_text(call: ToolCallBlock, name: str) -> bool:
 
 
 def _escaped(value: JsonValue) -> str:
-    text = _SPECIAL.sub(r"\\\g<0>", text_of(value))
+    text = text_of(value)
+    escaped = _SPECIAL.sub(r"\\\g<0>", text)
     if text[:1].isspace():
-        text = f"\\{text}"
-    return f"{text[:-1]}\\{text[-1]}" if len(text) > 2 and text[-1].isspace() else text
+        escaped = f"\\{escaped}"
+    if len(text) > 1 and text[-1].isspace():
+        escaped = f"{escaped[:-1]}\\{escaped[-1]}"
+    return escaped
 
 
 def _read(text: str, offered: Offered) -> TextCall | None:

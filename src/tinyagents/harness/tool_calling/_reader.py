@@ -31,6 +31,9 @@ _MAX_FAILURES: Final = 8
 _GAP: Final = 1024
 _HEAD: Final = 256
 
+_MARK = re.compile("<(?=[|\uff5cTtIiFf]|\\Z)|(?<![^\n])`")
+"""What can be the beginning of a mark: cheap, since text has many of these characters."""
+
 _SPACE = re.compile(r"\s*+")
 _BRACKET = re.compile(r"[\\\]]")
 _FENCE_END = re.compile("```")
@@ -186,7 +189,8 @@ class TagReader:
 
     def _in_text(self, final: bool) -> bool:
         held, at = self._held, max(self._from, self._at)
-        while (at := _next_mark(held, at)) >= 0:
+        while (mark := _MARK.search(held, at)) is not None:
+            at = mark.start()
             opening = opening_at(held, at, held[at - 1] if at > self._at else self._before)
             if isinstance(opening, Opening):
                 self._show(self._text_before(at))
@@ -427,11 +431,6 @@ class TagReader:
     def _notice(self, text: str) -> None:
         if text not in self.notices and len(self.notices) < _MAX_NOTICES:
             self.notices.append(text)
-
-
-def _next_mark(text: str, at: int) -> int:
-    tag, fence = text.find("<", at), text.find("`", at)
-    return max(tag, fence) if tag < 0 or fence < 0 else min(tag, fence)
 
 
 def _bracket_end(call: _Call, text: str, limit: int) -> int | None:
