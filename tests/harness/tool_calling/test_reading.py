@@ -148,6 +148,12 @@ def test_calls_without_closing_tags_are_told_apart_by_the_next_opening() -> None
     assert read(XML, f'<|tool_call>{JSON}<|tool_call>{{"name": "now"}}') == [MOSS, NOW]
 
 
+def test_a_labelled_fence_right_behind_a_call_is_another_call() -> None:
+    reply = f'<tool_call>{JSON}</tool_call>```tool_call\n{{"name": "now"}}\n```'
+    assert read(XML, reply) == [MOSS, NOW]
+    assert read(XML, reply, *range(len(reply))) == [MOSS, NOW]
+
+
 def test_a_closing_tag_inside_an_argument_belongs_to_the_argument() -> None:
     value = "say </tool_call> and <tool_call>"
     reply = f"<tool_call>{dump_json({'name': 'search', 'arguments': {'query': value}})}</tool_call>"

@@ -31,7 +31,7 @@ _MAX_FAILURES: Final = 8
 _GAP: Final = 1024
 _HEAD: Final = 256
 
-_MARK = re.compile("<(?=[|\uff5cTtIiFf]|\\Z)|(?<![^\n])`")
+_MARK = re.compile("<(?=[|\uff5cTtIiFf]|\\Z)|`+")
 """What can be the beginning of a mark: cheap, since text has many of these characters."""
 
 _SPACE = re.compile(r"\s*+")
@@ -201,7 +201,7 @@ class TagReader:
                 self._show(self._text_before(at))
                 self._from = at
                 return False
-            at += 1
+            at = mark.end()
         self._show(len(held))
         return False
 
