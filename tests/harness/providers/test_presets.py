@@ -171,7 +171,7 @@ def test_a_reasoning_model_is_known_by_its_name() -> None:
         assert made.native_structured_output
     for name in ("gpt-4o", "gpt-5-chat-latest", "gpt-4.1"):
         made = profile(name)
-        assert (made.reasoning, made.reasoning_effort, made.temperature) == (None, None, True)
+        assert (made.reasoning, made.reasoning_effort, made.temperature) == (False, False, True)
 
 
 def test_a_hosted_model_is_taken_to_do_what_its_api_does() -> None:

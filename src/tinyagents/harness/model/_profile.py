@@ -2,13 +2,16 @@
 
 from collections.abc import Set as AbstractSet
 from datetime import date
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel
 
 from ..cost import ModelPricing
 
 Modality: TypeAlias = Literal["text", "image", "audio", "file"]
+
+MEDIA: Final[frozenset[Modality]] = frozenset({"image", "audio", "file"})
+"""What a message may hold besides text."""
 
 
 class CapabilitySet(BaseModel, frozen=True, extra="forbid", defer_build=True):
@@ -32,11 +35,15 @@ class ModelProfile(BaseModel, frozen=True, extra="forbid", defer_build=True):
 
     provider: str = ""
     model: str = ""
+    known: bool = True
+    """Whether more is known than who serves the model: otherwise the rest is what its API takes."""
     display_name: str | None = None
     status: Literal["stable", "preview", "deprecated", "retired"] = "stable"
     """A retired model is never chosen unless the caller allows it."""
     release_date: date | None = None
     input_modalities: frozenset[Modality] = frozenset({"text"})
+    uncertain_inputs: frozenset[Modality] = frozenset()
+    """Kinds of input that the model may take or not: they are sent, but they meet no demand."""
     output_modalities: frozenset[Modality] = frozenset({"text"})
     tool_calling: bool | None = None
     parallel_tool_calls: bool | None = None
@@ -96,6 +103,11 @@ class ModelProfile(BaseModel, frozen=True, extra="forbid", defer_build=True):
             if least is not None and (most is None or most < least):
                 lacks.append(f"{name}: {least}")
         return lacks
+
+    @property
+    def refused_inputs(self) -> frozenset[Modality]:
+        """The kinds of input that the model is known not to take."""
+        return MEDIA - self.input_modalities - self.uncertain_inputs
 
     def satisfies(self, demands: CapabilitySet) -> bool:
         """Whether the model is known to meet every demand."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._openai_chat import OpenAIChatModel
     from ._openai_responses import OpenAIResponsesModel
     from ._presets import PROVIDERS, ProviderPreset, ReasoningStyle, infer_provider
+    from ._profile_table import KnownModel, ProfileTable, load_profiles
     from ._resolve import resolve_model
     from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
     from ._transport import HttpClient, Timeouts
@@ -30,6 +31,7 @@ _HOMES = {
     "_openai_chat": ("OpenAIChatModel",),
     "_openai_responses": ("OpenAIResponsesModel",),
     "_presets": ("PROVIDERS", "ProviderPreset", "ReasoningStyle", "infer_provider"),
+    "_profile_table": ("KnownModel", "ProfileTable", "load_profiles"),
     "_resolve": ("resolve_model",),
     "_responses_presets": ("RESPONSES_PROVIDERS", "ResponsesPreset"),
     "_transport": ("HttpClient", "Timeouts"),
@@ -42,16 +44,19 @@ __all__ = (
     "AnthropicModel",
     "GeminiModel",
     "HttpClient",
+    "KnownModel",
     "MessagesPreset",
     "MockModel",
     "OllamaModel",
     "OpenAIChatModel",
     "OpenAIResponsesModel",
+    "ProfileTable",
     "ProviderPreset",
     "ReasoningStyle",
     "ResponsesPreset",
     "Timeouts",
     "infer_provider",
+    "load_profiles",
     "resolve_model",
 )
 

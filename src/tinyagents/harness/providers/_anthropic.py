@@ -1,6 +1,7 @@
 """Models behind Anthropic's Messages API."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
 from ._json import as_list
 from ._presets import choose_preset
+from ._profile_table import ProfileTable
 from ._reader import AnswerAssembler
 from ._transport import HttpCall, HttpClient, Timeouts
 
@@ -60,6 +62,7 @@ class AnthropicModel(HttpModel):
         query: Query parameters of every request.
         timeout: Seconds for a call, or a limit for each phase of it.
         profile: What the model can do, where its name does not tell.
+        profiles: The table in which the name is looked up; the built-in one when not given.
         settings: Beneath the settings of each request. Their ``provider_options`` are fields of the
             API: ``tools`` adds tools that the provider runs, ``betas`` names betas of one request.
         http2: Offer HTTP/2; needs the extra ``http2``.
@@ -82,6 +85,7 @@ class AnthropicModel(HttpModel):
         query: Mapping[str, str] | None = None,
         timeout: float | Timeouts | None = None,
         profile: ModelProfile | None = None,
+        profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
         betas: Sequence[str] = (),
@@ -99,7 +103,7 @@ class AnthropicModel(HttpModel):
             timeout=timeout,
             http2=http2,
         )
-        profile = profile or derive_messages_profile(preset, model)
+        profile = profile or derive_messages_profile(preset, model, profiles)
         super().__init__(endpoint, profile=profile, settings=settings)
         versioned = endpoint.base_url.endswith("/v1")
         self._url = endpoint.url("messages" if versioned else "v1/messages")
@@ -108,10 +112,15 @@ class AnthropicModel(HttpModel):
         self._betas = (*betas, *_split(named.get(_BETA_HEADER)))
         self._preset = preset
         self._cache_ttl: CacheTtl = cache_ttl
+        traits = claude_traits(model)
         self._encoder = MessagesEncoder(
             preset,
             model,
-            claude_traits(model),
+            replace(
+                traits,
+                json_schema=profile.json_schema,
+                sampling=traits.sampling and profile.temperature is not False,
+            ),
             max_output_tokens=profile.max_output_tokens,
             cache_ttl=cache_ttl,
         )

@@ -8,7 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 from ..model import ModelProfile
 from ._presets import ServerPreset
-from ._profiles import context_window
+from ._profile_table import ProfileTable
+from ._profiles import with_facts
 
 ThinkingStyle: TypeAlias = Literal["budget", "either", "adaptive"]
 """How thinking is asked for: ``thinking.budget_tokens``, ``output_config.effort``, or both."""
@@ -63,7 +64,6 @@ class ClaudeTraits:
     """Takes ``temperature`` and ``top_p``."""
     json_schema: bool | None = None
     """Its answer can be held to a JSON schema."""
-    max_output_tokens: int | None = None
     reasoning: bool | None = None
 
 
@@ -71,18 +71,16 @@ def claude_traits(model: str) -> ClaudeTraits:
     """Return what a model takes. A Claude without a known version is taken to be of the newest.
 
     Adaptive thinking alone, and no sampling, from 4.7 on: NousResearch/hermes-agent issue 11137 and
-    openrouter.ai/docs on migrating to Claude 4.7, 2026. The other limits are not from a page.
+    openrouter.ai/docs on migrating to Claude 4.7, 2026. Sizes and prices are in the table of models.
     """
     lowered = model.lower()
     if "claude" not in lowered:
         return ClaudeTraits()
     version = _version(lowered)
-    opus = "opus" in lowered
     return ClaudeTraits(
         thinking="adaptive" if version >= (4, 7) else "either" if version >= (4, 6) else "budget",
         sampling=version < (4, 7),
-        json_schema=version >= (4, 5) or (opus and version == (4, 1)),
-        max_output_tokens=_max_output(version, opus=opus),
+        json_schema=version >= (4, 5) or ("opus" in lowered and version == (4, 1)),
         reasoning=version >= (3, 7),
     )
 
@@ -92,36 +90,27 @@ def _version(model: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2] or 0)) if found else (_UNKNOWN, 0)
 
 
-def _max_output(version: tuple[int, int], *, opus: bool) -> int | None:
-    if version[0] == _UNKNOWN:
-        return None
-    if version < (3, 5):
-        return 4_096
-    if version < (3, 7):
-        return 8_192
-    if opus and version >= (4, 6):
-        return 128_000
-    return 32_000 if opus and version < (4, 5) else 64_000
-
-
-def derive_messages_profile(preset: ServerPreset, model: str) -> ModelProfile:
+def derive_messages_profile(
+    preset: ServerPreset, model: str, profiles: ProfileTable | None = None
+) -> ModelProfile:
     """Return what is known of a model behind the Messages API from its name."""
     traits = claude_traits(model)
-    return ModelProfile(
-        provider=preset.name,
-        model=model,
-        input_modalities=frozenset({"text", "image", "file"}),
-        tool_calling=True,
-        parallel_tool_calls=True,
-        forced_tool_choice=True,
-        streaming=True,
-        streaming_tool_chunks=True,
-        native_structured_output=traits.json_schema,
-        json_schema=traits.json_schema,
-        json_mode=False,
-        reasoning=traits.reasoning,
-        reasoning_effort=traits.reasoning,
-        temperature=traits.sampling,
-        max_input_tokens=context_window(model),
-        max_output_tokens=traits.max_output_tokens,
+    return with_facts(
+        ModelProfile(
+            provider=preset.name,
+            model=model,
+            input_modalities=frozenset({"text", "image", "file"}),
+            tool_calling=True,
+            parallel_tool_calls=True,
+            forced_tool_choice=True,
+            streaming=True,
+            streaming_tool_chunks=True,
+            native_structured_output=traits.json_schema,
+            json_schema=traits.json_schema,
+            json_mode=False,
+            reasoning=traits.reasoning,
+            reasoning_effort=traits.reasoning,
+            temperature=traits.sampling,
+        ),
+        profiles,
     )

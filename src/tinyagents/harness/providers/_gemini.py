@@ -6,13 +6,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from ..model import ModelProfile, ModelRequest, ModelSettings
+from ..model import Modality, ModelProfile, ModelRequest, ModelSettings
 from ._endpoint import Endpoint, Origin
 from ._gemini_request import GeminiRequestEncoder, is_third_generation
 from ._gemini_response import GeminiAssembler
 from ._http_model import HttpModel, ids_of
 from ._presets import ServerPreset, choose_preset
-from ._profiles import context_window, thinks
+from ._profile_table import ProfileTable
+from ._profiles import with_facts
 from ._reader import AnswerAssembler
 from ._transport import HttpCall, HttpClient, Timeouts
 
@@ -67,6 +68,7 @@ class GeminiModel(HttpModel):
         query: Query parameters of every request.
         timeout: Seconds for a call, or a limit for each phase of it.
         profile: What the model can do, where its name does not tell.
+        profiles: The table in which the name is looked up; the built-in one when not given.
         settings: Beneath the settings of each request.
         http2: Offer HTTP/2; needs the extra ``http2``.
 
@@ -86,6 +88,7 @@ class GeminiModel(HttpModel):
         query: Mapping[str, str] | None = None,
         timeout: float | Timeouts | None = None,
         profile: ModelProfile | None = None,
+        profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
     ) -> None:
@@ -103,7 +106,7 @@ class GeminiModel(HttpModel):
             http2=http2,
         )
         super().__init__(
-            endpoint, profile=profile or _profile(preset.name, name), settings=settings
+            endpoint, profile=profile or _profile(preset.name, name, profiles), settings=settings
         )
         version = "v1beta/" if endpoint.has_bare_host else ""
         path = quote(name if "/" in name else f"models/{name}", safe="/:@")
@@ -129,14 +132,15 @@ class GeminiModel(HttpModel):
         return call, partial(GeminiAssembler, sent, ids=ids_of(ctx))
 
 
-def _profile(provider: str, model: str) -> ModelProfile:
+def _profile(provider: str, model: str, profiles: ProfileTable | None) -> ModelProfile:
     """Return what the name of a model tells of it."""
     known = True if "gemini" in model.lower() else None
-    thinking = True if thinks(model) else None
-    return ModelProfile(
+    media: frozenset[Modality] = frozenset({"image", "audio", "file"})
+    derived = ModelProfile(
         provider=provider,
         model=model,
-        input_modalities=frozenset({"text", "image", "audio", "file"} if known else {"text"}),
+        input_modalities=frozenset({"text", *media}) if known else frozenset({"text"}),
+        uncertain_inputs=frozenset() if known else media,
         tool_calling=known,
         parallel_tool_calls=known,
         forced_tool_choice=known,
@@ -145,8 +149,6 @@ def _profile(provider: str, model: str) -> ModelProfile:
         native_structured_output=True if is_third_generation(model) else None,
         json_schema=known,
         json_mode=known,
-        reasoning=thinking,
-        reasoning_effort=thinking,
         temperature=True,
-        max_input_tokens=context_window(model),
     )
+    return with_facts(derived, profiles)

@@ -13,6 +13,7 @@ from ._ollama_profile import OLLAMA_SERVERS, basic_profile, told_profile
 from ._ollama_request import OllamaRequestEncoder
 from ._ollama_response import OllamaAssembler
 from ._presets import choose_preset
+from ._profile_table import ProfileTable
 from ._reader import AnswerAssembler
 from ._sse import JsonLineParser
 from ._transport import HttpCall, HttpClient, Timeouts
@@ -52,6 +53,7 @@ class OllamaModel(HttpModel):
         query: Query parameters of every request.
         timeout: Seconds for a call, or a limit for each phase of it.
         profile: What the model can do, such as :meth:`probe` returns.
+        profiles: The table in which the name is looked up; the built-in one when not given.
         settings: Beneath the settings of each request.
         http2: Offer HTTP/2; needs the extra ``http2``.
         num_ctx: Tokens of context to load the model with. Without it the server's default counts,
@@ -75,6 +77,7 @@ class OllamaModel(HttpModel):
         query: Mapping[str, str] | None = None,
         timeout: float | Timeouts | None = None,
         profile: ModelProfile | None = None,
+        profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
         num_ctx: int | None = None,
@@ -95,7 +98,7 @@ class OllamaModel(HttpModel):
         )
         super().__init__(
             endpoint,
-            profile=profile or basic_profile(preset.name, model, num_ctx=num_ctx),
+            profile=profile or basic_profile(preset, model, profiles, num_ctx=num_ctx),
             settings=_settings(num_ctx, keep_alive).merged(settings),
         )
         self._url = endpoint.url("api/chat")

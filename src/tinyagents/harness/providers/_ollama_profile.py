@@ -7,6 +7,8 @@ from typing import Any, Final
 from ..model import Modality, ModelProfile
 from ._json import as_integer, as_list, as_object, as_text
 from ._presets import OLLAMA_PULL, ServerPreset
+from ._profile_table import ProfileTable
+from ._profiles import with_facts
 
 _ENDPOINTS: Final = (
     *("/v1/chat/completions", "/v1/models"),
@@ -51,17 +53,21 @@ OLLAMA_PREFIXES: Final[Mapping[str, str]] = MappingProxyType(
 _CONTEXT_LENGTH = ".context_length"
 
 
-def basic_profile(provider: str, model: str, *, num_ctx: int | None) -> ModelProfile:
-    """Return what holds for every model of an Ollama server.
+def basic_profile(
+    server: ServerPreset, model: str, profiles: ProfileTable | None, *, num_ctx: int | None
+) -> ModelProfile:
+    """Return what holds for every model of an Ollama server, and what is known of this one.
 
     Args:
-        provider: The server.
+        server: The server.
         model: Its name for the model.
+        profiles: The table of models.
         num_ctx: The context that the model is loaded with, where the caller says so.
     """
-    return ModelProfile(
-        provider=provider,
+    basic = ModelProfile(
+        provider=server.name,
         model=model,
+        uncertain_inputs=frozenset({"image"}),
         tool_calling=True,
         forced_tool_choice=False,
         streaming=True,
@@ -71,8 +77,9 @@ def basic_profile(provider: str, model: str, *, num_ctx: int | None) -> ModelPro
         json_schema=True,
         json_mode=True,
         temperature=True,
-        max_input_tokens=num_ctx,
     )
+    made = with_facts(basic, profiles, local=server.local)
+    return made if num_ctx is None else made.model_copy(update={"max_input_tokens": num_ctx})
 
 
 def told_profile(basic: ModelProfile, shown: Mapping[str, Any]) -> ModelProfile:
@@ -90,7 +97,9 @@ def told_profile(basic: ModelProfile, shown: Mapping[str, Any]) -> ModelProfile:
         thinks = "thinking" in capabilities
         changes |= {
             "tool_calling": "tools" in capabilities,
+            "known": True,
             "input_modalities": frozenset(inputs),
+            "uncertain_inputs": frozenset[Modality](),
             "reasoning": thinks,
             "reasoning_effort": thinks,
         }

@@ -18,6 +18,7 @@ from ._json import as_object
 from ._openai_request import ChatRequestEncoder
 from ._openai_response import ChatAssembler
 from ._presets import PROVIDERS, ProviderPreset, choose_preset, is_at_home
+from ._profile_table import ProfileTable
 from ._profiles import derive_profile
 from ._reader import AnswerAssembler
 from ._transport import HttpCall, HttpClient, Timeouts
@@ -53,6 +54,7 @@ class OpenAIChatModel(HttpModel):
         query: Query parameters of every request.
         timeout: Seconds for a call, or a limit for each phase of it.
         profile: What the model can do, where its name does not tell.
+        profiles: The table in which the name is looked up; the built-in one when not given.
         settings: Beneath the settings of each request.
         http2: Offer HTTP/2; needs the extra ``http2``.
 
@@ -72,6 +74,7 @@ class OpenAIChatModel(HttpModel):
         query: Mapping[str, str] | None = None,
         timeout: float | Timeouts | None = None,
         profile: ModelProfile | None = None,
+        profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
     ) -> None:
@@ -91,7 +94,7 @@ class OpenAIChatModel(HttpModel):
             # Only the provider's own servers are known to keep reasoning out of the text.
             preset = replace(preset, think_tags=True)
         super().__init__(
-            endpoint, profile=profile or derive_profile(preset, model), settings=settings
+            endpoint, profile=profile or derive_profile(preset, model, profiles), settings=settings
         )
         self._preset = preset
         self._url = endpoint.url(_path(preset, endpoint))

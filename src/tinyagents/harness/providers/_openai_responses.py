@@ -14,6 +14,7 @@ from ..model import (
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
 from ._presets import choose_preset
+from ._profile_table import ProfileTable
 from ._profiles import derive_profile
 from ._reader import AnswerAssembler
 from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
@@ -54,6 +55,7 @@ class OpenAIResponsesModel(HttpModel):
         query: Mapping[str, str] | None = None,
         timeout: float | Timeouts | None = None,
         profile: ModelProfile | None = None,
+        profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
     ) -> None:
@@ -70,7 +72,7 @@ class OpenAIResponsesModel(HttpModel):
             http2=http2,
         )
         super().__init__(
-            endpoint, profile=profile or derive_profile(preset, model), settings=settings
+            endpoint, profile=profile or derive_profile(preset, model, profiles), settings=settings
         )
         self._preset = preset
         bare = preset.bare_path if endpoint.has_bare_host else None

@@ -1,44 +1,17 @@
-"""What the name of a model tells of it."""
+"""What the name of a model and its provider tell of it."""
 
 import re
+from collections.abc import Mapping
+from typing import Any, Final
 
 from ..model import Modality, ModelProfile
 from ._presets import ModelPreset
+from ._profile_table import ProfileTable
 
 # OpenAI's reasoning families, also behind a gateway's prefix such as `openai/gpt-5-mini`. Their
-# `-chat` variants are not among them.
-_REASONING = re.compile(r"(?:\A|/)(?:o[134](?:-|\Z)|gpt-5(?!.*-chat))")
-
-# Other families that think before they answer.
-_THINKERS = re.compile(
-    r"deepseek-(?:reasoner|r1)|qwq|gpt-oss|grok-3-mini|grok-4|magistral|-thinking|gemini-2\.5|gemini-3"
-    r"|glm-4\.[5-9]|sonar-reasoning"
-)
-
-# Held dependably to a schema beside tools (structured outputs).
-_STRUCTURED = re.compile(r"(?:\A|/)(?:gpt-4o|gpt-4\.1)")
-
-# Tokens of context, by a part of the name in lower case; the first one found counts, so the
-# special stands before the general. Rows without a note: the original library's.
-_CONTEXT = (
-    (r"claude-haiku|claude-sonnet-4|claude-opus-4|claude-3-5|claude-3-opus", 200_000),
-    (r"claude.{1,4}(?:haiku|sonnet|opus)", 200_000),  # claude-3.7-sonnet: platform.claude.com, 2026
-    (r"gpt-5", 400_000),
-    (r"gpt-4\.1", 1_047_576),
-    (r"gpt-oss", 131_072),  # openrouter.ai/openai/gpt-oss-120b, 2026
-    (r"gpt-4o|gpt-4-turbo|gpt-4", 128_000),
-    (r"gpt-3\.5", 16_385),
-    (r"(?:\A|[/_.:-])o[134](?:[/_.:-]|\Z)", 200_000),
-    (r"grok-4(?:\.1)?-fast", 2_000_000),  # openrouter.ai/x-ai/grok-4-fast, September 2025
-    (r"grok-4\.3|grok-4\.20", 1_000_000),  # docs.apiyi.com on grok, July 2026
-    (r"grok-4\.5", 500_000),  # the same
-    (r"grok-4", 256_000),  # openrouter.ai/x-ai/grok-4, July 2025
-    (r"grok-[23]", 131_072),  # promptfoo.dev/docs/providers/xai, 2025
-    (r"gemini-(?:2|3)", 1_048_576),  # ai.google.dev/gemini-api/docs/models, 2026
-    (r"deepseek", 128_000),
-    (r"gemma", 8_192),
-    (r"llama-?3", 128_000),
-)
+# `-chat` variants are not among them. They take other fields than the models before them, so it is
+# the form of a request that is told here, and not what can be looked up in the table.
+_REASONING: Final = re.compile(r"(?:\A|/)(?:o[134](?:-|\Z)|gpt-[5-9](?!.*-chat))")
 
 
 def is_reasoning_model(model: str) -> bool:
@@ -46,44 +19,75 @@ def is_reasoning_model(model: str) -> bool:
     return _REASONING.search(model.lower()) is not None
 
 
-def thinks(model: str) -> bool:
-    """Whether a name is of a family that thinks before it answers."""
-    return is_reasoning_model(model) or _THINKERS.search(model.lower()) is not None
+def with_facts(
+    derived: ModelProfile, profiles: ProfileTable | None, *, local: bool = False
+) -> ModelProfile:
+    """Return a profile with what the table knows of its model.
+
+    Args:
+        derived: What its provider and the form of its name tell.
+        profiles: The table; the built-in one when not given.
+        local: The provider is a runtime on the user's machine.
+    """
+    table = profiles or ProfileTable.built_in()
+    facts = table.facts(derived.model, derived.provider, local=local)
+    if "input_modalities" in facts:
+        facts["uncertain_inputs"] = frozenset[Modality]()
+    known = table.find(derived.model, derived.provider) is not None
+    return derived.model_copy(update={**facts, "known": known})
 
 
-def context_window(model: str) -> int | None:
-    """Return the tokens of context that a model is known to have."""
-    lowered = model.lower()
-    return next((size for part, size in _CONTEXT if re.search(part, lowered)), None)
+def derive_profile(
+    preset: ModelPreset, model: str, profiles: ProfileTable | None = None
+) -> ModelProfile:
+    """Return what is known of a model behind one of OpenAI's APIs.
 
-
-def derive_profile(preset: ModelPreset, model: str) -> ModelProfile:
-    """Return what is known of a model from its provider and its name."""
-    reasoning = is_reasoning_model(model)
-    structured = preset.json_schema is True and (
-        reasoning or _STRUCTURED.search(model.lower()) is not None
-    )
-    inputs: list[Modality] = ["text"]
-    if preset.image_input:
-        inputs.append("image")
-    if preset.audio_input and "audio" in model.lower():
-        inputs.append("audio")
-    if preset.file_input:
-        inputs.append("file")
-    return ModelProfile(
+    What the provider has no form for stays refused, whatever the model could do.
+    """
+    media = _media(preset)
+    basic = ModelProfile(
         provider=preset.name,
         model=model,
-        input_modalities=frozenset(inputs),
+        input_modalities=frozenset({"text", *(kind for kind, takes in media.items() if takes)}),
+        uncertain_inputs=frozenset(kind for kind, takes in media.items() if takes is None),
         tool_calling=preset.tools,
         parallel_tool_calls=preset.parallel_tool_calls,
         forced_tool_choice=preset.forced_tool_choice,
         streaming=True,
         streaming_tool_chunks=preset.tools,
-        native_structured_output=structured or None,
         json_schema=preset.json_schema,
         json_mode=preset.json_schema if preset.json_object is False else preset.json_object,
-        reasoning=thinks(model) or None,
-        reasoning_effort=(reasoning and preset.reasoning in ("effort", "object")) or None,
-        temperature=not preset.refuses_temperature(model),
-        max_input_tokens=None if preset.local else context_window(model),
     )
+    made = with_facts(basic, profiles, local=preset.local)
+    return made.model_copy(update=_held_back(preset, made))
+
+
+def _media(preset: ModelPreset) -> dict[Modality, bool | None]:
+    """Return for each kind of input whether the provider's models take it; ``None``: some may."""
+    return {
+        "image": None if preset.local and not preset.image_input else preset.image_input,
+        # Even where the API takes sound, few of its models do: those that the table says.
+        "audio": False if preset.audio_input is False else None,
+        "file": preset.file_input,
+    }
+
+
+def _held_back(preset: ModelPreset, made: ModelProfile) -> Mapping[str, Any]:
+    """Return the fields of a profile that the provider decides, above what the model could do."""
+    refused = {kind for kind, takes in _media(preset).items() if takes is False}
+    own = {
+        "tool_calling": preset.tools,
+        "parallel_tool_calls": preset.parallel_tool_calls,
+        "forced_tool_choice": preset.forced_tool_choice,
+        "json_schema": preset.json_schema,
+    }
+    changes: dict[str, Any] = {name: False for name, takes in own.items() if takes is False}
+    changes["input_modalities"] = made.input_modalities - refused
+    changes["temperature"] = made.temperature is not False and not preset.refuses_temperature(
+        made.model
+    )
+    if preset.json_schema is not True:
+        changes["native_structured_output"] = None
+    if preset.reasoning not in ("effort", "object"):
+        changes["reasoning_effort"] = None
+    return changes

@@ -7,6 +7,7 @@ from ..model import ChatModel, ModelProfile, ModelSettings
 from ._ollama_profile import OLLAMA_PREFIXES, OLLAMA_SERVERS
 from ._openai_chat import OpenAIChatModel
 from ._presets import infer_provider
+from ._profile_table import ProfileTable
 from ._responses_presets import infer_responses
 from ._transport import HttpClient, Timeouts
 
@@ -36,6 +37,7 @@ def resolve_model(
     headers: Mapping[str, str] | None = None,
     timeout: float | Timeouts | None = None,
     profile: ModelProfile | None = None,
+    profiles: ProfileTable | None = None,
     settings: ModelSettings | None = None,
 ) -> ChatModel:
     """Return the model that a name means, such as ``groq:llama-3.3-70b-versatile``.
@@ -64,6 +66,7 @@ def resolve_model(
         headers=headers,
         timeout=timeout,
         profile=profile,
+        profiles=profiles,
         settings=settings,
     )
 

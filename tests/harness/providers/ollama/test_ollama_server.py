@@ -200,7 +200,9 @@ async def test_a_probe_asks_once_and_gives_a_profile_for_the_model() -> None:
             "tool_calling": True,
             "reasoning": True,
             "reasoning_effort": True,
+            "known": True,
             "input_modalities": frozenset({"text", "image"}),
+            "uncertain_inputs": frozenset(),
             "max_input_tokens": 40_960,
         }
     )
