@@ -24,6 +24,7 @@ CLASSES: list[type[TinyAgentsError]] = [
 ]
 
 FACTS: dict[str, Any] = {
+    "capability": "tool_calling",
     "extra": "sqlite",
     "name": "a",
     "provider": "openai",
@@ -68,8 +69,8 @@ def test_every_class_has_a_kind_of_its_own() -> None:
 def test_the_kinds_are_those_that_stored_records_hold() -> None:
     # Changing one breaks logs, metrics and records that were written before.
     assert {kind.kind for kind in CLASSES} == {
-        "authentication", "bad_request", "configuration", "content_filter", "context_overflow",
-        "duplicate_name", "empty_response", "error", "invalid_request", "limit_exceeded",
+        "authentication", "bad_request", "capability", "configuration", "content_filter",
+        "context_overflow", "duplicate_name", "empty_response", "error", "invalid_request", "limit_exceeded",
         "malformed_response", "middleware", "missing_dependency", "model_error",
         "model_not_found", "network", "provider_timeout", "rate_limit", "resume",
         "run_cancelled", "run_timeout", "server", "structured_output", "subagent_depth",

@@ -5,6 +5,7 @@
     │   ├── ConfigurationError         a setting, key or combination is missing or wrong
     │   │   └── MissingDependencyError an optional package is not installed
     │   ├── DuplicateNameError         two components share a name
+    │   ├── CapabilityError            the model cannot take part of the request
     │   ├── ToolSchemaError            a tool's parameters cannot be described
     │   └── ResumeError                a snapshot cannot be continued that way
     ├── ModelNotFoundError             no model of that name, or none that can do it
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = (
     "AuthenticationError",
     "BadRequestError",
+    "CapabilityError",
     "ConfigurationError",
     "ContentFilterError",
     "ContextOverflowError",
@@ -132,6 +134,25 @@ class DuplicateNameError(InvalidRequestError):
     def __init__(self, message: str, *, name: str) -> None:
         super().__init__(message)
         self.name = name
+
+
+class CapabilityError(InvalidRequestError):
+    """The model cannot take part of the request; nothing was sent.
+
+    Args:
+        message: What it cannot take, and what helps.
+        model: The provider's name for the model.
+        provider: The provider.
+        capability: The field of :class:`~tinyagents.harness.model.ModelProfile` that says so.
+    """
+
+    kind = "capability"
+
+    def __init__(self, message: str, *, model: str, provider: str, capability: str) -> None:
+        super().__init__(message)
+        self.model = model
+        self.provider = provider
+        self.capability = capability
 
 
 class ToolSchemaError(InvalidRequestError):

@@ -15,6 +15,7 @@ __all__ = (
     "ToolErrorPolicy",
     "ToolTimeoutSettings",
     "UnknownToolPolicy",
+    "UnsupportedPolicy",
 )
 
 LimitBehavior: TypeAlias = Literal["error", "stop_with_partial", "final_answer"]
@@ -29,6 +30,10 @@ ToolErrorPolicy: TypeAlias = Literal["fail", "return_to_model"]
 """A tool that raises: raise, or tell the model the exception's type and message."""
 
 
+UnsupportedPolicy: TypeAlias = Literal["fail", "degrade"]
+"""What a model is known not to take: raise, or leave it out or say it in words, and tell so."""
+
+
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_limit": get_args(LimitBehavior),
     "on_wall_clock": ("error", "stop_with_partial"),
@@ -36,6 +41,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "tool_errors": get_args(ToolErrorPolicy),
     "tool_timeouts": get_args(ToolErrorPolicy),
     "truncated_calls": ("fail", "tell_model"),
+    "unsupported": get_args(UnsupportedPolicy),
 }
 
 
@@ -130,6 +136,8 @@ class RunPolicy:
     """Raise when the final answer is blank."""
     structured_retries: int = 2
     """How often an answer that does not fit the asked-for type is asked for again."""
+    unsupported: UnsupportedPolicy = "fail"
+    """A request that holds what its model is known not to take, such as images or tools."""
     capture: PayloadCapture = PayloadCapture()
 
     def __post_init__(self) -> None:
@@ -154,6 +162,7 @@ class RunPolicy:
             on_wall_clock="stop_with_partial",
             unknown_tool=UnknownToolPolicy.return_tool_error(),
             invalid_args="normalize_then_return_tool_error",
+            unsupported="degrade",
         )
 
     def with_limits(self, limits: RunLimits) -> "RunPolicy":

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from ..errors import ModelError, ProviderTimeoutError
+from ..errors import CapabilityError, ModelError, ProviderTimeoutError
 from ..model import (
+    FittedRequest,
     MessageDelta,
     ModelBinding,
     ModelRequest,
@@ -18,6 +19,7 @@ from ..model import (
 from ..retry import RetryPolicy
 from ..text import error_text
 from ._account import partial_usage, record_usage
+from ._request import fit_to_model, with_tools_in_words
 from ._run import LoopRun, OpenCall
 
 if TYPE_CHECKING:
@@ -27,17 +29,37 @@ if TYPE_CHECKING:
 async def call_with_retries(
     run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
 ) -> ModelResponse:
-    """Call the model; again while the policy says so, and then the fallback models in turn."""
+    """Call the model; again while the policy says so, and then the fallback models in turn.
+
+    Raises:
+        CapabilityError: The model cannot take part of the request; nothing was sent.
+        ModelError: The call failed, its retries and fallbacks too.
+    """
+    fitted = fit_to_model(run, request, binding)
     try:
-        response = await _ask(run, call, binding, request)
+        response = await _ask(run, call, binding, fitted.request)
     except ModelError as error:
-        return await _try_again(run, call, binding, request, error)
+        return await _try_again(run, call, binding, request, fitted, error)
+    return _answered(response, binding, fitted)
+
+
+def _answered(
+    response: ModelResponse, binding: ModelBinding, fitted: FittedRequest
+) -> ModelResponse:
+    """Put down who answered, and to what."""
     response.resolved_model = binding.resolved
+    if fitted.notices:
+        response.notices = (*fitted.notices, *response.notices)
     return response
 
 
 async def _try_again(
-    run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest, error: ModelError
+    run: LoopRun,
+    call: OpenCall,
+    binding: ModelBinding,
+    request: ModelRequest,
+    fitted: FittedRequest,
+    error: ModelError,
 ) -> ModelResponse:
     """Go on after a first failure: wait and repeat, or take the next model, or raise."""
     policy = request.retry or run.policy.retry
@@ -50,18 +72,17 @@ async def _try_again(
             waited += await _wait(run, call, policy, attempt, error)
             attempt += 1
         else:
-            binding = _fall_back(run, call, binding, tried, request, error)
+            binding, fitted = _fall_back(run, call, binding, tried, request, error)
             attempt = 1
         attempts += 1
         try:
-            response = await _ask(run, call, binding, request)
+            response = await _ask(run, call, binding, fitted.request)
         except ModelError as failure:
             error = failure
             continue
-        response.resolved_model = binding.resolved
         response.attempts = attempts
         response.timing.waited = waited
-        return response
+        return _answered(response, binding, fitted)
 
 
 async def _wait(
@@ -89,8 +110,11 @@ def _fall_back(
     tried: set[str],
     request: ModelRequest,
     error: ModelError,
-) -> ModelBinding:
-    """Return the model that takes over, and announce it; raise ``error`` where there is none."""
+) -> tuple[ModelBinding, FittedRequest]:
+    """Return the model that takes over and what it is asked, and announce it.
+
+    A model that cannot take the request is passed over. Raises ``error`` where none takes over.
+    """
     chain, name = run.policy.fallback, failed.resolved.name
     following = chain.successor(name)
     while following is not None and following not in tried:
@@ -99,12 +123,18 @@ def _fall_back(
             following, request.required_capabilities, requested=name
         )
         if isinstance(found, ModelBinding):
-            _discard(run, call, error)
-            run.ctx.emit(
-                "model.fallback_selected", call_id=call.id, from_model=name, to_model=following
-            )
-            charge(call, found)
-            return found
+            found = with_tools_in_words(run, request, found)
+            try:
+                fitted = fit_to_model(run, request, found)
+            except CapabilityError as refusal:
+                found = refusal.message
+            else:
+                _discard(run, call, error)
+                run.ctx.emit(
+                    "model.fallback_selected", call_id=call.id, from_model=name, to_model=following
+                )
+                charge(call, found)
+                return found, fitted
         run.ctx.emit("model.fallback_skipped", model=following, reason=found)
         following = chain.next_after(following)
     raise error

@@ -1,11 +1,11 @@
 """What a run asks of the model next."""
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
-from ..errors import InvalidRequestError
 from ..message import Message, SystemMessage
-from ..model import ModelBinding, ModelRequest
+from ..model import FittedRequest, ModelBinding, ModelProfile, ModelRequest, fit_request
 from ..structured import OutputSpec
 from ._run import LoopRun, SystemFunction
 
@@ -33,7 +33,7 @@ async def system_messages(run: LoopRun, system: SystemFunction) -> list[Message]
 
 
 def choose_model(run: LoopRun, request: ModelRequest) -> ModelBinding:
-    """Resolve the request's model, and refuse what that model is known not to do."""
+    """Resolve the request's model."""
     snapshot = run.snapshot
     previous = snapshot.resolved_model.name if snapshot.resolved_model is not None else None
     binding = run.spec.models.resolve(request, previous=previous)
@@ -44,12 +44,46 @@ def choose_model(run: LoopRun, request: ModelRequest) -> ModelBinding:
             resolved=binding.resolved.name,
             reason="; ".join(binding.skipped),
         )
-    if request.tools and binding.model.profile.tool_calling is False:
-        raise InvalidRequestError(
-            f"the model `{binding.resolved.name}` cannot call tools, and "
-            f"{len(request.tools)} are offered: choose another model or pass tools=()"
-        )
-    return binding
+    if snapshot.repeats.max_tokens is not None:
+        _keep_raised_limit_within(request, binding.model.profile)
+    return with_tools_in_words(run, request, binding)
+
+
+def with_tools_in_words(run: LoopRun, request: ModelRequest, binding: ModelBinding) -> ModelBinding:
+    """Return the binding, with a model that cannot call tools made into one that is told of them.
+
+    That is done where tools are offered and the policy is to degrade.
+    """
+    profile = binding.model.profile
+    if not request.tools or profile.tool_calling is not False:
+        return binding
+    if run.policy.unsupported != "degrade":
+        return binding
+    from ..tool_calling import PromptGuidedModel
+
+    told = (
+        f"`{profile.model or binding.resolved.name}` cannot call tools: its prompt describes them"
+    )
+    return replace(binding, model=PromptGuidedModel(binding.model), notices=(told,))
+
+
+def fit_to_model(run: LoopRun, request: ModelRequest, binding: ModelBinding) -> FittedRequest:
+    """Return the request in a form that the model takes, and what was done for that.
+
+    Raises:
+        CapabilityError: The model cannot take part of it, and the policy is to fail.
+    """
+    fitted = fit_request(request, binding.model.profile, run.policy.unsupported)
+    if not binding.notices:
+        return fitted
+    return FittedRequest(fitted.request, (*binding.notices, *fitted.notices))
+
+
+def _keep_raised_limit_within(request: ModelRequest, profile: ModelProfile) -> None:
+    """Ask for no more tokens than the model has, where the run itself has raised the limit."""
+    most, asked = profile.max_output_tokens, request.settings.max_tokens
+    if most is not None and asked is not None and asked > most:
+        request.settings = request.settings.model_copy(update={"max_tokens": most})
 
 
 def plan_output(

@@ -2,7 +2,8 @@
 
 from ._arguments import first_object, parse_arguments
 from ._chat_model import ChatModel
-from ._profile import CapabilitySet, Modality, ModelProfile
+from ._fit import FittedRequest, fit_request, told_format
+from ._profile import MEDIA, CapabilitySet, Modality, ModelProfile
 from ._registry import ModelBinding, ModelRegistry
 from ._request import (
     JsonObjectFormat,
@@ -36,9 +37,11 @@ from ._stream import (
 )
 
 __all__ = (
+    "MEDIA",
     "CapabilitySet",
     "ChatModel",
     "FinishReason",
+    "FittedRequest",
     "JsonObjectFormat",
     "JsonSchemaFormat",
     "MessageDelta",
@@ -72,6 +75,8 @@ __all__ = (
     "closing_stream",
     "drain",
     "first_object",
+    "fit_request",
     "merge_stream",
     "parse_arguments",
+    "told_format",
 )

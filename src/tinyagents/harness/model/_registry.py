@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ..errors import DuplicateNameError, ModelNotFoundError
 from ._chat_model import ChatModel
+from ._fit import unknown_model
 from ._profile import CapabilitySet
 from ._request import ModelHint, ModelRequest
 from ._response import ModelSource, ResolvedModel
@@ -18,6 +19,8 @@ class ModelBinding:
     resolved: ResolvedModel
     skipped: tuple[str, ...] = ()
     """Names that were asked for and could not serve, each with the reason."""
+    notices: tuple[str, ...] = ()
+    """What had to be done for the model to serve, a sentence each."""
 
 
 class ModelRegistry:
@@ -183,7 +186,7 @@ class ModelRegistry:
         if model.profile.status == "retired" and not allow_retired:
             return f"`{name}` is retired"
         if demands is not None and (missing := model.profile.missing(demands)):
-            return f"`{name}` lacks {', '.join(missing)}"
+            return f"`{name}` lacks {', '.join(missing)}{unknown_model(model.profile)}"
         return None
 
     def _bind(

@@ -2,11 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..ids import IdGenerator, RandomIds
-from ..model import ModelProfile, ModelRequest, ModelResponse, ModelSettings, ModelStreamItem
+from ..model import (
+    FittedRequest,
+    ModelProfile,
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    ModelStreamItem,
+    StreamCompleted,
+    fit_request,
+)
 from ._endpoint import Endpoint, Origin
 from ._reader import AnswerAssembler, AnswerReader, read_whole
 from ._sse import JsonLineParser, SseParser
@@ -97,10 +107,13 @@ class HttpModel(ABC):
             InvalidRequestError: The request cannot work; nothing was sent.
             ModelError: The call failed.
         """
-        call, assembler = self._prepare(request, ctx, stream=False)
+        fitted = self._fitted(request)
+        call, assembler = self._prepare(fitted.request, ctx, stream=False)
         answer = await self._endpoint.post(call)
         origin = self._endpoint.origin(answer.headers)
-        return read_whole(answer.body, assembler(origin), origin)[1]
+        response = read_whole(answer.body, assembler(origin), origin)[1]
+        response.notices = (*fitted.notices, *response.notices)
+        return response
 
     async def stream(
         self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
@@ -114,16 +127,30 @@ class HttpModel(ABC):
             NetworkError: The connection failed, or the answer ended before it was complete.
             ModelError: The call failed.
         """
-        call, assembler = self._prepare(request, ctx, stream=True)
+        fitted = self._fitted(request)
+        call, assembler = self._prepare(fitted.request, ctx, stream=True)
         response = await self._endpoint.open(call)
         try:
             origin = self._endpoint.origin(response.headers)
             reader = AnswerReader(response, self._parser(), assembler(origin), origin)
             while items := await reader.next_items():
+                last = items[-1]
+                if fitted.notices and isinstance(last, StreamCompleted):
+                    last.response.notices = (*fitted.notices, *last.response.notices)
                 for item in items:
                     yield item
         finally:
             await response.aclose()
+
+    def _fitted(self, request: ModelRequest) -> FittedRequest:
+        """Return the request with the settings beneath it, checked against what the model takes.
+
+        Raises:
+            CapabilityError: The model is known not to take part of it.
+        """
+        if self._settings is not _NO_SETTINGS:
+            request = replace(request, settings=self._settings.merged(request.settings))
+        return fit_request(request, self._profile)
 
     def _parser(self) -> SseParser | JsonLineParser:
         return SseParser(max_event_bytes=self.max_event_bytes)
