@@ -126,6 +126,15 @@ CASES: dict[str, list[str]] = {
         "cases/test_stream_faults.py::"
         "test_a_tool_without_the_mark_runs_once_whatever_it_raises",
     ],
+    "C43": [
+        f"{WIRE}/test_strict_schemas.py::"
+        "test_a_type_that_strict_mode_refuses_is_caught_locally_on_every_adapter",
+        f"{WIRE}/test_strict_schemas.py::"
+        "test_a_format_that_cannot_be_strict_is_relaxed_with_the_path",
+        f"{WIRE}/test_strict_schemas.py::"
+        "test_a_schema_that_contains_itself_stays_strict_with_its_references",
+        f"{WIRE}/test_strict_schemas.py::test_a_tool_is_strict_unasked_where_its_schema_can_be",
+    ],
     "C44": [
         "cases/test_reasoning_replay.py::"
         "test_reasoning_parts_and_extras_of_calls_survive_saving_and_go_back_as_they_came",

@@ -163,7 +163,8 @@ async def test_pictures_sound_and_documents_are_sent_as_parts(router: respx.Mock
         FileBlock.from_bytes(b"pdf", "application/pdf", "a.pdf"),
         FileBlock(file_id="file-1"),
     ]
-    assert (await sent(router, UserMessage(content=blocks)))[0]["content"] == [
+    content = (await sent(router, UserMessage(content=blocks), name="of-tomorrow"))[0]["content"]
+    assert content == [
         {"type": "text", "text": "look"},
         {"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": "low"}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
@@ -383,7 +384,8 @@ async def test_tools_are_sent_with_the_choice_and_the_choice_not_without_them(
             "function": {
                 "name": "get_weather",
                 "description": "Weather.",
-                "parameters": WEATHER.parameters,
+                "parameters": {**WEATHER.parameters, "additionalProperties": False},
+                "strict": True,
             },
         }
     ]

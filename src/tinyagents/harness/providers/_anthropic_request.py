@@ -9,19 +9,27 @@ from pydantic import JsonValue
 
 from ..errors import InvalidRequestError
 from ..message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from ..model import ModelRequest, ModelSettings, NamedTool, ToolSchema
+from ..model import (
+    JsonSchemaFormat,
+    ModelRequest,
+    ModelSettings,
+    NamedTool,
+    ResponseFormat,
+    ToolSchema,
+    told_format,
+)
 from ..text import JsonObject, encode_json
 from ..tool import wire_names
 from ._anthropic_content import ContentEncoder, WireMessage
 from ._anthropic_models import ClaudeTraits, MessagesPreset
-from ._anthropic_settings import check_options, output_format, settings_fields
+from ._anthropic_settings import check_options, output_format, settings_fields, without_limits
 from ._json import as_list, as_object, body_bytes
 from ._openai_wire import (
     NO_TOOLS,
     WireTools,
 )
-from ._schema import close_schema
-from ._wire_cache import MessageCache, ToolsetCache
+from ._schema import ANTHROPIC_STRICT, close_schema
+from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
 _READY: Final = ("messages", "system", "tools")
 """The fields of a body that are encoded already."""
@@ -62,7 +70,10 @@ class _Turn:
 class MessagesEncoder:
     """Encodes requests for one model of one provider. Shared between threads and event loops."""
 
-    __slots__ = ("_content", "_marker", "_max_tokens", "_model", "_toolsets", "_traits", "_wires")
+    __slots__ = (
+        *("_content", "_formats", "_marker", "_max_tokens", "_model", "_toolsets", "_traits"),
+        "_wires",
+    )
 
     def __init__(
         self,
@@ -79,6 +90,7 @@ class MessagesEncoder:
         self._content = ContentEncoder(preset, model)
         self._wires = MessageCache(self._encoded)
         self._toolsets = ToolsetCache(self._wire_tools)
+        self._formats = FormatCache(self._schema_format)
         marker = {"type": "ephemeral", **({} if cache_ttl == "5m" else {"ttl": cache_ttl})}
         self._marker = b'"cache_control":' + encode_json(marker)
 
@@ -94,14 +106,19 @@ class MessagesEncoder:
             raise self._refusal("`continuation_id`: the provider keeps no conversations")
         options = check_options(settings.provider_options, self._refusal)
         tools = self._toolsets.of(request.tools) if request.tools else NO_TOOLS
+        config: JsonObject = {}
+        if request.response_format is not None:
+            config, relaxed = self._output_format(request.response_format)
+            if relaxed:
+                request = told_format(request)
+                tools = tools.noting(relaxed)
         wires = [self._wires.of(message, None) for message in request.messages]
         marks = self._marks(request, wires, has_tools=bool(tools.tools))
         body: dict[str, Any] = {"model": self._model}
         body.update(settings_fields(settings, self._traits, self._max_tokens, self._refusal))
         body.update(self._conversation(request.messages, wires, marks))
         self._add_tools(body, request, settings, tools, marked=-1 in marks)
-        if request.response_format is not None:
-            config = output_format(request.response_format, self._traits, self._refusal)
+        if config:
             body["output_config"] = {**body.get("output_config", {}), **config}
         container = _container(request.messages, wires)
         if container is not None:
@@ -185,12 +202,22 @@ class MessagesEncoder:
             wire["description"] = tool.description
         parameters: JsonObject = tool.parameters
         if tool.strict:
-            parameters, obstacles = close_schema(parameters, optional=True)
-            if obstacles:
-                raise self._refusal(f"strict arguments for `{tool.name}`: {'; '.join(obstacles)}")
+            closed = close_schema(parameters, ANTHROPIC_STRICT)
+            if closed.obstacles:
+                why = "; ".join(closed.obstacles)
+                raise self._refusal(f"strict arguments for `{tool.name}`: {why}")
+            parameters = without_limits(closed.schema)
             wire["strict"] = True
         wire["input_schema"] = parameters
         return wire
+
+    def _output_format(self, wanted: ResponseFormat) -> tuple[JsonObject, Sequence[str]]:
+        if isinstance(wanted, JsonSchemaFormat):
+            return self._formats.of(wanted)
+        raise self._refusal("JSON answers without a schema")
+
+    def _schema_format(self, wanted: JsonSchemaFormat) -> tuple[JsonObject, list[str]]:
+        return output_format(wanted, self._traits, self._refusal)
 
     def _add_tools(
         self,

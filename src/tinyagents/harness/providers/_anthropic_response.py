@@ -238,6 +238,7 @@ class MessagesAssembler:
             model=self.served_by,
             raw=raw,
             safety={"stop_details": details} if details else None,
+            notices=self._tools.notices,
             request_id=self._origin.request_id,
         )
 

@@ -8,15 +8,14 @@ from pydantic import JsonValue
 from ..errors import InvalidRequestError
 from ..json_schema import Place, rebuilt
 from ..model import (
-    JsonObjectFormat,
+    JsonSchemaFormat,
     ModelSettings,
     ReasoningConfig,
-    ResponseFormat,
 )
 from ..text import JsonObject
 from ._anthropic_models import ClaudeTraits
 from ._json import as_integer, as_object
-from ._schema import close_schema
+from ._schema import ANTHROPIC_STRICT, close_schema
 
 DEFAULT_MAX_TOKENS: Final = 16_384
 """The API wants ``max_tokens``: this, and a thinking budget on top, unless the model has less."""
@@ -153,27 +152,35 @@ def _reasoning(
     return {"thinking": thinking, **fields}
 
 
-def output_format(wanted: ResponseFormat, traits: ClaudeTraits, refuse: Refuse) -> JsonObject:
+def output_format(
+    wanted: JsonSchemaFormat, traits: ClaudeTraits, refuse: Refuse
+) -> tuple[JsonObject, list[str]]:
     """Return the part of ``output_config`` that holds the answer to a schema.
 
+    Returns:
+        The part, and what keeps the API from holding an answer to the schema: then the part is
+        empty, and the schema has to be told in words.
+
     Raises:
-        InvalidRequestError: The API cannot hold an answer to it.
+        InvalidRequestError: The model cannot be held to a schema, or not to this one, which must be
+            strict.
     """
-    if isinstance(wanted, JsonObjectFormat):
-        raise refuse("JSON answers without a schema")
     if traits.json_schema is False:
         raise refuse("answers of a JSON schema")
-    closed, obstacles = close_schema(wanted.schema, optional=True)
-    if obstacles:
-        raise refuse(f"the schema `{wanted.name}`: {'; '.join(obstacles)}")
-    return {"format": {"type": "json_schema", "schema": _without_limits(closed)}}
+    closed = close_schema(wanted.schema, ANTHROPIC_STRICT)
+    if closed.obstacles and wanted.strict:
+        raise refuse(f"the schema `{wanted.name}`: {'; '.join(closed.obstacles)}")
+    if closed.obstacles:
+        return {}, [f"format `{wanted.name}` is only described: {o}" for o in closed.obstacles]
+    schema = without_limits(closed.schema)
+    return {"format": {"type": "json_schema", "schema": schema}}, []
 
 
-def _without_limits(schema: JsonObject) -> JsonObject:
+def without_limits(schema: JsonObject) -> JsonObject:
     """Return a copy whose limits are told in the descriptions."""
 
     def inner(_place: Place, part: JsonObject) -> JsonObject:
-        return _without_limits(part)
+        return without_limits(part)
 
     made = rebuilt(schema, inner)
     told = {name: made.pop(name) for name in _LIMITS if name in made}

@@ -20,6 +20,7 @@ from ..message import (
 )
 from ..model import (
     JsonObjectFormat,
+    JsonSchemaFormat,
     ModelRequest,
     ModelSettings,
     NamedTool,
@@ -32,7 +33,7 @@ from ._gemini_parts import PartEncoder, wire_tool_names
 from ._gemini_schema import prepare_schema
 from ._json import as_list, as_object, body_bytes
 from ._openai_wire import WireTools
-from ._wire_cache import MessageCache, ToolsetCache
+from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
 _OWN_FIELDS: Final = frozenset({"contents", "model", "systeminstruction"})
 """Fields of the request that ``provider_options`` may not set; compared as :func:`_plain` has them."""
@@ -100,7 +101,7 @@ _NO_TOOLS: Final = GeminiTools(WireTools((), None, {}, {}))
 class GeminiRequestEncoder:
     """Encodes requests for one model. Shared between threads and event loops."""
 
-    __slots__ = ("_model", "_parts", "_provider", "_third", "_toolsets", "_wires")
+    __slots__ = ("_formats", "_model", "_parts", "_provider", "_third", "_toolsets", "_wires")
 
     def __init__(self, provider: str, model: str, base_url: str) -> None:
         self._provider = provider
@@ -111,6 +112,7 @@ class GeminiRequestEncoder:
         )
         self._wires = MessageCache(self._encoded)
         self._toolsets = ToolsetCache(self._wire_tools)
+        self._formats = FormatCache(self._schema_format)
 
     def encode(self, request: ModelRequest, settings: ModelSettings) -> GeminiBody:
         """Return the body of the call.
@@ -321,13 +323,17 @@ class GeminiRequestEncoder:
         made: dict[str, Any] = {"responseMimeType": "application/json"}
         if isinstance(wanted, JsonObjectFormat):
             return made
+        schema, told = self._formats.of(wanted)
+        relaxed += told
+        return {**made, "responseJsonSchema": schema}
+
+    def _schema_format(self, wanted: JsonSchemaFormat) -> tuple[JsonObject, list[str]]:
         schema, obstacles = prepare_schema(wanted.schema)
         if wanted.strict and obstacles:
             raise self._refusal(f"a strict schema `{wanted.name}`: {'; '.join(obstacles)}")
-        relaxed.extend(f"format `{wanted.name}`: {obstacle}" for obstacle in obstacles)
         if wanted.description is not None and "$ref" not in schema:
             schema.setdefault("description", wanted.description)
-        return {**made, "responseJsonSchema": schema}
+        return schema, [f"format `{wanted.name}`: {obstacle}" for obstacle in obstacles]
 
     def _refuse_format_beside_tools(self, request: ModelRequest) -> None:
         if request.tools and _BEFORE_THIRD.search(self._model.lower()):

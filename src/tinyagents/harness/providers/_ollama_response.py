@@ -42,6 +42,7 @@ class OllamaAssembler:
     __slots__ = (
         "_calls",
         "_extra",
+        "_notices",
         "_origin",
         "_positions",
         "_raw",
@@ -56,6 +57,7 @@ class OllamaAssembler:
 
     def __init__(self, tools: WireTools, origin: Origin, *, ids: IdGenerator) -> None:
         self._origin = origin
+        self._notices = tools.notices
         self._calls = CallParts(tools, ids)
         self._positions = 0
         self._text = ThinkTagSplitter()
@@ -182,6 +184,7 @@ class OllamaAssembler:
             raw_finish_reason=self._reason,
             model=self._served_by,
             raw=self._raw,
+            notices=self._notices,
             request_id=self._origin.request_id,
         )
 

@@ -33,6 +33,7 @@ from ..message import (
 )
 from ..model import (
     JsonObjectFormat,
+    JsonSchemaFormat,
     ModelRequest,
     ModelSettings,
     NamedTool,
@@ -56,7 +57,7 @@ from ._openai_wire import (
 )
 from ._presets import ProviderPreset
 from ._profiles import is_reasoning_model
-from ._wire_cache import MessageCache, ToolsetCache
+from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
 RESERVED_OPTIONS: Final = frozenset(
     {
@@ -90,7 +91,7 @@ class _Wire:
 class ChatRequestEncoder:
     """Encodes requests for one model of one provider. Shared between threads and event loops."""
 
-    __slots__ = ("_id_pattern", "_model", "_preset", "_reasons", "_toolsets", "_wires")
+    __slots__ = ("_formats", "_id_pattern", "_model", "_preset", "_reasons", "_toolsets", "_wires")
 
     def __init__(self, preset: ProviderPreset, model: str) -> None:
         self._preset = preset
@@ -99,6 +100,7 @@ class ChatRequestEncoder:
         self._id_pattern = re.compile(preset.tool_call_id)
         self._wires = MessageCache(self._encoded)
         self._toolsets = ToolsetCache(self._wire_tools)
+        self._formats = FormatCache(self._schema_format)
 
     def encode(
         self, request: ModelRequest, settings: ModelSettings, *, stream: bool
@@ -116,7 +118,8 @@ class ChatRequestEncoder:
         body["messages"] = self._messages(request.messages)
         self._add_tools(body, request, settings, tools)
         if request.response_format is not None:
-            body["response_format"] = self._response_format(request.response_format)
+            body["response_format"], relaxed = self._response_format(request.response_format)
+            tools = tools.noting(relaxed)
         self._add_settings(body, settings)
         if stream:
             body["stream"] = True
@@ -383,9 +386,15 @@ class ChatRequestEncoder:
     def _wire_tools(self, tools: Sequence[ToolSchema]) -> WireTools:
         return wire_tools(tools, self._tool_schema)
 
-    def _tool_schema(self, tool: ToolSchema, to_wire: Mapping[str, str]) -> JsonObject:
+    def _tool_schema(
+        self, tool: ToolSchema, to_wire: Mapping[str, str], notices: list[str]
+    ) -> JsonObject:
         parameters, strict = strict_parameters(
-            tool, self._refusal, allowed=self._preset.strict_schema
+            tool,
+            self._refusal,
+            notices,
+            allowed=self._preset.strict_schema,
+            unasked=self._preset.strict_tools,
         )
         function: JsonObject = {
             "name": to_wire[tool.name],
@@ -416,7 +425,7 @@ class ChatRequestEncoder:
             body["tool_choice"] = {"type": "function", "function": {"name": name}}
         else:
             only = next(tool for tool in tools.tools if tool.name == choice.name)
-            fragment = orjson.Fragment(encode_json([self._tool_schema(only, tools.to_wire)]))
+            fragment = orjson.Fragment(encode_json([self._tool_schema(only, tools.to_wire, [])]))
             body["tool_choice"] = "required"
         if choice not in ("auto", "none") and self._preset.forced_tool_choice is False:
             raise self._refusal("a forced tool choice")
@@ -426,17 +435,20 @@ class ChatRequestEncoder:
                 raise self._refusal("`parallel_tool_calls`")
             body["parallel_tool_calls"] = settings.parallel_tool_calls
 
-    def _response_format(self, wanted: ResponseFormat) -> dict[str, Any]:
+    def _response_format(self, wanted: ResponseFormat) -> tuple[JsonObject, Sequence[str]]:
         if isinstance(wanted, JsonObjectFormat):
             if self._preset.json_object is False:
                 if self._preset.json_schema is False:
                     raise self._refusal("JSON answers")
-                return {"type": "json_schema", "json_schema": ANY_OBJECT}
-            return {"type": "json_object"}
+                return {"type": "json_schema", "json_schema": ANY_OBJECT}, ()
+            return {"type": "json_object"}, ()
         if self._preset.json_schema is False:
             raise self._refusal("answers of a JSON schema")
-        schema = schema_format(wanted, self._refusal, allowed=self._preset.strict_schema)
-        return {"type": "json_schema", "json_schema": schema}
+        made, relaxed = self._formats.of(wanted)
+        return {"type": "json_schema", "json_schema": made}, relaxed
+
+    def _schema_format(self, wanted: JsonSchemaFormat) -> tuple[JsonObject, list[str]]:
+        return schema_format(wanted, self._refusal, allowed=self._preset.strict_schema)
 
     def _options(self, settings: ModelSettings) -> Mapping[str, Any]:
         options = settings.provider_options

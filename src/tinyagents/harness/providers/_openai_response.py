@@ -105,6 +105,7 @@ class ChatAssembler:
         "_extra",
         "_images",
         "_logprobs",
+        "_notices",
         "_origin",
         "_preset",
         "_raw",
@@ -132,6 +133,7 @@ class ChatAssembler:
     ) -> None:
         self._preset = preset
         self._origin = origin
+        self._notices = tools.notices
         self.started: bool = False
         self.response_id: str | None = None
         self.served_by: str | None = None
@@ -410,6 +412,7 @@ class ChatAssembler:
             model=self.served_by,
             raw=self._raw_facts(),
             safety=self._safety or None,
+            notices=self._notices,
             request_id=self._origin.request_id,
         )
 

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -13,7 +13,7 @@ from ..message import Block
 from ..model import JsonSchemaFormat, ToolSchema
 from ..text import JsonObject, encode_json
 from ..tool import wire_names
-from ._schema import close_schema
+from ._schema import OPENAI_STRICT, close_schema
 
 _ODD_ID: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -21,7 +21,10 @@ DIGEST_LENGTH: Final = 9
 _LONGEST_ID: Final = 40
 """Characters: what OpenAI takes as the id of a call."""
 
-ANY_OBJECT: Final = {"name": "object", "schema": {"type": "object", "additionalProperties": True}}
+ANY_OBJECT: Final[JsonObject] = {
+    "name": "object",
+    "schema": {"type": "object", "additionalProperties": True},
+}
 """Any JSON object, as a schema."""
 
 Refuse = Callable[[str], InvalidRequestError]
@@ -36,6 +39,12 @@ class WireTools:
     fragment: orjson.Fragment | None
     to_wire: Mapping[str, str]
     from_wire: Mapping[str, str]
+    notices: tuple[str, ...] = ()
+    """What was changed of them, or of the request that they belong to, to suit the provider."""
+
+    def noting(self, notices: Sequence[str]) -> "WireTools":
+        """Return them with what else was changed of their request."""
+        return replace(self, notices=(*self.notices, *notices)) if notices else self
 
     def user_name(self, name: str) -> str:
         """Return the application's name for a tool that the model called."""
@@ -46,17 +55,21 @@ NO_TOOLS: Final = WireTools((), None, {}, {})
 
 
 def wire_tools(
-    tools: Sequence[ToolSchema], encode: Callable[[ToolSchema, Mapping[str, str]], JsonObject]
+    tools: Sequence[ToolSchema],
+    encode: Callable[[ToolSchema, Mapping[str, str], list[str]], JsonObject],
 ) -> WireTools:
     """Return the tools as they are sent.
 
     Args:
         tools: The tools.
-        encode: Returns what is sent of one, given the names that all of them are sent under.
+        encode: Returns what is sent of one, given the names that all of them are sent under, and
+            adds to the list what had to be changed of it.
     """
     to_wire = wire_names([tool.name for tool in tools])
-    fragment = orjson.Fragment(encode_json([encode(tool, to_wire) for tool in tools]))
-    return WireTools(tuple(tools), fragment, to_wire, {w: n for n, w in to_wire.items()})
+    notices: list[str] = []
+    fragment = orjson.Fragment(encode_json([encode(tool, to_wire, notices) for tool in tools]))
+    from_wire = {wire: name for name, wire in to_wire.items()}
+    return WireTools(tuple(tools), fragment, to_wire, from_wire, tuple(notices))
 
 
 def own_of(block: Block, name: str) -> JsonObject:
@@ -67,23 +80,40 @@ def own_of(block: Block, name: str) -> JsonObject:
 
 
 def strict_parameters(
-    tool: ToolSchema, refuse: Refuse, *, allowed: bool
+    tool: ToolSchema, refuse: Refuse, notices: list[str], *, allowed: bool, unasked: bool
 ) -> tuple[JsonObject, bool]:
     """Return a tool's parameters, closed where the tool is strict, and whether it is.
+
+    Args:
+        tool: The tool.
+        refuse: Makes the error.
+        notices: Takes what keeps a tool that is made strict unasked from being so. That arguments
+            may be left out is common, and nothing to be told of.
+        allowed: The provider takes ``strict``.
+        unasked: Make a tool strict that does not say whether it is to be, where its schema can be.
 
     Raises:
         InvalidRequestError: It asks for strict arguments, and its schema cannot be strict.
     """
-    if not (tool.strict and allowed):
+    wanted = unasked if tool.strict is None else tool.strict
+    if not (wanted and allowed):
         return tool.parameters, False
-    parameters, obstacles = close_schema(tool.parameters, require_all=True)
-    if obstacles:
-        raise refuse(f"strict arguments for `{tool.name}`: {'; '.join(obstacles)}")
-    return parameters, True
+    asked = tool.strict is True
+    closed = close_schema(tool.parameters, OPENAI_STRICT, require_all=asked)
+    if asked and closed.obstacles:
+        raise refuse(f"strict arguments for `{tool.name}`: {'; '.join(closed.obstacles)}")
+    if not closed.all_obstacles:
+        return closed.schema, True
+    notices.extend(f"tool `{tool.name}` is not strict: {each}" for each in closed.obstacles)
+    return tool.parameters, False
 
 
-def schema_format(wanted: JsonSchemaFormat, refuse: Refuse, *, allowed: bool) -> dict[str, Any]:
-    """Return a JSON Schema format: its name, schema and description, and whether it is strict.
+def schema_format(
+    wanted: JsonSchemaFormat, refuse: Refuse, *, allowed: bool
+) -> tuple[JsonObject, list[str]]:
+    """Return a JSON Schema format, and what keeps it from being strict.
+
+    The format is its name, schema and description, and whether it is strict.
 
     Args:
         wanted: The format.
@@ -93,18 +123,23 @@ def schema_format(wanted: JsonSchemaFormat, refuse: Refuse, *, allowed: bool) ->
     Raises:
         InvalidRequestError: It must be strict, and cannot be.
     """
-    made: dict[str, Any] = {"name": wire_name(wanted.name), "schema": wanted.schema}
+    made: JsonObject = {"name": wire_name(wanted.name), "schema": wanted.schema}
     if wanted.description is not None:
         made["description"] = wanted.description
     if not allowed:
-        return made
-    closed, obstacles = close_schema(wanted.schema, require_all=wanted.strict is True)
-    if wanted.strict and obstacles:
+        return made, []
+    asked = wanted.strict is True
+    closed = close_schema(wanted.schema, OPENAI_STRICT, require_all=asked)
+    obstacles = closed.obstacles if asked else closed.all_obstacles
+    if asked and obstacles:
         raise refuse(f"a strict schema `{wanted.name}`: {'; '.join(obstacles)}")
     made["strict"] = strict = wanted.strict is not False and not obstacles
     if strict:
-        made["schema"] = closed
-    return made
+        made["schema"] = closed.schema
+        return made, []
+    if wanted.strict is False:
+        return made, []
+    return made, [f"format `{wanted.name}` is not strict: {each}" for each in obstacles]
 
 
 def safe_id(given: str) -> str:

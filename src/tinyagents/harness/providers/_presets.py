@@ -85,6 +85,8 @@ class ModelPreset(ServerPreset):
     json_schema: bool | None = True
     strict_schema: bool = True
     """Takes ``strict`` in schemas."""
+    strict_tools: bool = False
+    """Tools that do not say whether they are strict are so, where their schema can be."""
     image_input: bool | None = True
     audio_input: bool | None = None
     file_input: bool | None = None
@@ -152,8 +154,8 @@ _Preset = TypeVar("_Preset", bound=ServerPreset)
 
 # The reasoning families answer a temperature other than 1 with status 400; their chat variants not.
 _OPENAI_REASONERS = (
-    *("o1*", "o3*", "o4*", "gpt-5*"),
-    *("*/o1*", "*/o3*", "*/o4*", "*/gpt-5*"),
+    *("o1*", "o3*", "o4*", "gpt-[5-9]*"),
+    *("*/o1*", "*/o3*", "*/o4*", "*/gpt-[5-9]*"),
     "!*-chat*",
 )
 
@@ -181,6 +183,7 @@ _PRESETS = (
         default_model="gpt-4.1-mini",
         no_temperature=_OPENAI_REASONERS,
         tool_call_id=r"[A-Za-z0-9_\-.:+/=]{1,40}",
+        strict_tools=True,
         audio_input=True,
         file_input=True,
         think_tags=False,
@@ -319,6 +322,7 @@ _PRESETS = (
         bare_path="openai/deployments/{model}/chat/completions",
         no_temperature=_OPENAI_REASONERS,
         tool_call_id=r"[A-Za-z0-9_\-.:+/=]{1,40}",
+        strict_tools=True,
         audio_input=True,
         think_tags=False,
         refusal_field=True,

@@ -15,6 +15,7 @@ from ..errors import InvalidRequestError
 from ..message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from ..model import (
     JsonObjectFormat,
+    JsonSchemaFormat,
     ModelRequest,
     ModelSettings,
     NamedTool,
@@ -34,7 +35,7 @@ from ._openai_wire import (
 )
 from ._responses_items import ItemEncoder
 from ._responses_presets import ResponsesPreset
-from ._wire_cache import MessageCache, ToolsetCache
+from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
 RESERVED_OPTIONS: Final = frozenset(
     {
@@ -66,7 +67,7 @@ class ResponsesRequestEncoder:
         reasons: The model is known to reason, so its reasoning is asked for.
     """
 
-    __slots__ = ("_items", "_model", "_preset", "_reasons", "_toolsets", "_wires")
+    __slots__ = ("_formats", "_items", "_model", "_preset", "_reasons", "_toolsets", "_wires")
 
     def __init__(self, preset: ResponsesPreset, model: str, *, reasons: bool) -> None:
         self._preset = preset
@@ -75,6 +76,7 @@ class ResponsesRequestEncoder:
         self._items = ItemEncoder(preset, self._refusal)
         self._wires = MessageCache(self._encoded)
         self._toolsets = ToolsetCache(self._wire_tools)
+        self._formats = FormatCache(self._schema_format)
 
     def encode(
         self, request: ModelRequest, settings: ModelSettings, *, stream: bool
@@ -94,7 +96,9 @@ class ResponsesRequestEncoder:
         self._add_tools(body, request, settings, tools)
         if request.response_format is not None:
             text = as_object(body.get("text")) or {}
-            body["text"] = {**text, "format": self._response_format(request.response_format)}
+            made, relaxed = self._response_format(request.response_format)
+            body["text"] = {**text, "format": made}
+            tools = tools.noting(relaxed)
         self._add_settings(body, settings)
         self._add_include(body, settings)
         if stream:
@@ -169,9 +173,15 @@ class ResponsesRequestEncoder:
     def _wire_tools(self, tools: Sequence[ToolSchema]) -> WireTools:
         return wire_tools(tools, self._tool_schema)
 
-    def _tool_schema(self, tool: ToolSchema, to_wire: Mapping[str, str]) -> JsonObject:
+    def _tool_schema(
+        self, tool: ToolSchema, to_wire: Mapping[str, str], notices: list[str]
+    ) -> JsonObject:
         parameters, strict = strict_parameters(
-            tool, self._refusal, allowed=self._preset.strict_schema
+            tool,
+            self._refusal,
+            notices,
+            allowed=self._preset.strict_schema,
+            unasked=self._preset.strict_tools,
         )
         made: JsonObject = {
             "type": "function",
@@ -209,17 +219,20 @@ class ResponsesRequestEncoder:
                 raise self._refusal("`parallel_tool_calls`")
             body["parallel_tool_calls"] = settings.parallel_tool_calls
 
-    def _response_format(self, wanted: ResponseFormat) -> dict[str, Any]:
+    def _response_format(self, wanted: ResponseFormat) -> tuple[JsonObject, Sequence[str]]:
         if isinstance(wanted, JsonObjectFormat):
             if self._preset.json_object is not False:
-                return {"type": "json_object"}
+                return {"type": "json_object"}, ()
             if self._preset.json_schema is False:
                 raise self._refusal("JSON answers")
-            return {"type": "json_schema", **ANY_OBJECT}
+            return {"type": "json_schema", **ANY_OBJECT}, ()
         if self._preset.json_schema is False:
             raise self._refusal("answers of a JSON schema")
-        made = schema_format(wanted, self._refusal, allowed=self._preset.strict_schema)
-        return {"type": "json_schema", **made}
+        made, relaxed = self._formats.of(wanted)
+        return {"type": "json_schema", **made}, relaxed
+
+    def _schema_format(self, wanted: JsonSchemaFormat) -> tuple[JsonObject, list[str]]:
+        return schema_format(wanted, self._refusal, allowed=self._preset.strict_schema)
 
     def _options(self, settings: ModelSettings) -> Mapping[str, Any]:
         options = settings.provider_options

@@ -394,6 +394,7 @@ class ResponsesAssembler:
             model=self.served_by,
             raw=_raw_facts(final, reader.logprobs),
             safety=_safety(final),
+            notices=self._tools.notices,
             request_id=self._origin.request_id,
         )
 

@@ -1,43 +1,98 @@
 """JSON Schemas in the forms that providers can read, or hold an answer to."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from ..json_schema import Place, parts, rebuilt, referred
 from ..text import JsonObject
 from ._json import as_list, as_object
 
-_ALLOWED = frozenset(
-    ("properties", "$defs", "definitions", "items", "prefixItems", "anyOf", "allOf", "oneOf")
-)
+_ALLOWED = frozenset(("properties", "$defs", "definitions", "items", "anyOf", "allOf"))
 """Where strict mode allows a schema within another."""
 _DEFINITIONS = frozenset(("$defs", "definitions"))
 
 
-class _Rules(NamedTuple):
-    require_all: bool
-    optional: bool
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrictRules:
+    """What a provider's strict mode takes of JSON Schema. It wants every object closed."""
+
+    optional: bool = False
+    """Properties may be left out."""
+    recursion: bool = True
+    """A schema may contain itself."""
+    refused: frozenset[str]
+    """Keywords that it has no place for."""
+    dropped: frozenset[str] = frozenset({"discriminator"})
+    """Keywords that it has no place for, and that say nothing of which values fit."""
+    formats: frozenset[str] | None = None
+    """The formats of texts that it knows; ``None``: any."""
+
+
+_COMPOSED = frozenset(
+    {
+        *("not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"),
+        *("patternProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems"),
+        *("prefixItems", "contains", "uniqueItems", "minProperties", "maxProperties"),
+    }
+)
+
+OPENAI_STRICT: Final = StrictRules(
+    refused=_COMPOSED | {"allOf"},
+    dropped=frozenset({"discriminator", "default"}),
+    formats=frozenset(
+        {
+            *("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6"),
+            "uuid",
+        }
+    ),
+)
+"""https://developers.openai.com/api/docs/guides/structured-outputs, "Supported schemas"."""
+
+ANTHROPIC_STRICT: Final = StrictRules(
+    optional=True,
+    recursion=False,
+    refused=_COMPOSED - {"uniqueItems", "maxProperties", "minProperties"},
+)
+"""https://platform.claude.com/docs/en/build-with-claude/structured-outputs, "JSON Schema limitations".
+
+The limits of numbers, texts and lists that it refuses are told in descriptions instead.
+"""
+
+
+class ClosedSchema(NamedTuple):
+    """A schema for strict mode, and what is in the way of it."""
+
+    schema: JsonObject
+    obstacles: list[str]
+    """One sentence each, with the path; empty when strict mode works."""
+    optional: list[str]
+    """Properties that may be left out, which strict mode does not know: obstacles too."""
+
+    @property
+    def all_obstacles(self) -> list[str]:
+        """Everything that is in the way."""
+        listed = [f"{', '.join(f'`{path}`' for path in self.optional)} may be left out"]
+        return [*self.obstacles, *(listed if self.optional else ())]
 
 
 def close_schema(
-    schema: JsonObject, *, require_all: bool = False, optional: bool = False
-) -> tuple[JsonObject, list[str]]:
+    schema: JsonObject, rules: StrictRules, *, require_all: bool = False
+) -> ClosedSchema:
     """Return a copy in which every object is closed, and what keeps it from strict mode.
 
-    Strict mode wants each object closed and each of its properties required. Closing what was left
-    open says nothing new of what the application expects; making an optional property required
-    does, so that is only done when asked for.
+    Closing what was left open says nothing new of what the application expects; making an optional
+    property required does, so that is only done when asked for. A schema that contains itself keeps
+    its references. ``oneOf`` is read as ``anyOf``: what came back is checked in any case.
 
     Args:
         schema: The schema; it is not changed.
+        rules: What the provider takes.
         require_all: Make every property required.
-        optional: Properties may be left out: that is no obstacle for this provider.
-
-    Returns:
-        The schema, and one sentence for each obstacle, with its path: empty when strict mode works.
     """
-    obstacles: list[str] = []
-    closed = _closed(schema, "$", _Rules(require_all, optional), obstacles)
-    return closed, obstacles
+    rooted = _rooted(schema)
+    closing = _Closing(rooted, rules, require_all=require_all)
+    closed = closing.close(rooted, "$")
+    return ClosedSchema(closed, closing.obstacles, closing.optional)
 
 
 def without_references(schema: JsonObject) -> JsonObject:
@@ -69,17 +124,94 @@ def _resolved(root: JsonObject, schema: JsonObject, above: tuple[str, ...]) -> J
     return rebuilt(schema, inner)
 
 
-def _closed(schema: JsonObject, path: str, rules: _Rules, obstacles: list[str]) -> JsonObject:
-    def inner(place: Place, part: JsonObject) -> JsonObject:
-        if place[0] not in _ALLOWED:
-            return part
-        return _closed(part, path + _step(place), rules, obstacles)
+def _rooted(schema: JsonObject) -> JsonObject:
+    """Return a schema that does not begin with a reference: at the top providers want an object."""
+    ref = schema.get("$ref")
+    target = as_object(referred(schema, ref)) if isinstance(ref, str) else None
+    if target is None:
+        return schema
+    beside = {name: value for name, value in schema.items() if name != "$ref"}
+    return {**target, **beside}
 
-    made = rebuilt(schema, inner)
-    kinds = as_list(schema.get("type")) or [schema.get("type")]
-    if "object" in kinds or "properties" in schema:
-        _close_object(made, path, rules, obstacles)
-    return made
+
+class _Closing:
+    """A schema on its way to strict mode."""
+
+    def __init__(self, root: JsonObject, rules: StrictRules, *, require_all: bool) -> None:
+        self._root = root
+        self._rules = rules
+        self._require_all = require_all
+        self.obstacles: list[str] = []
+        self.optional: list[str] = []
+
+    def close(self, schema: JsonObject, path: str) -> JsonObject:
+        """Return a closed copy of a part, and note what is in the way."""
+
+        def inner(place: Place, part: JsonObject) -> JsonObject:
+            return self.close(part, path + _step(place)) if place[0] in _ALLOWED else part
+
+        if "oneOf" in schema and "anyOf" not in schema:
+            schema = {"anyOf" if name == "oneOf" else name: schema[name] for name in schema}
+        made = rebuilt(schema, inner)
+        for name in self._rules.dropped & made.keys():
+            del made[name]
+        self._note_keywords(made, path)
+        kinds = as_list(made.get("type")) or [made.get("type")]
+        if "object" in kinds or "properties" in made:
+            self._close_object(made, path)
+        return self._note_reference(made, path)
+
+    def _note_keywords(self, made: JsonObject, path: str) -> None:
+        rules = self._rules
+        refused = [
+            *(name for name in made if name in rules.refused),
+            *(["oneOf"] * ("oneOf" in made)),
+        ]
+        self.obstacles.extend(f"`{path}` has `{name}`" for name in refused)
+        kind = made.get("format")
+        if rules.formats is not None and isinstance(kind, str) and kind not in rules.formats:
+            self.obstacles.append(f"`{path}` has the format `{kind}`")
+
+    def _note_reference(self, made: JsonObject, path: str) -> JsonObject:
+        """Return the part with nothing beside a reference, which strict mode gives no company."""
+        ref = made.get("$ref")
+        if not isinstance(ref, str):
+            return made
+        if not self._rules.recursion and _contains_itself(self._root, ref):
+            self.obstacles.append(f"`{path}` contains itself")
+        if len(made) == 1 or self._rules.optional:
+            return made
+        beside = {name: value for name, value in made.items() if name != "$ref"}
+        return {**beside, "anyOf": [{"$ref": ref}]} if "anyOf" not in beside else made
+
+    def _close_object(self, made: JsonObject, path: str) -> None:
+        names: list[Any] = list(as_object(made.get("properties")) or ())
+        extra = made.get("additionalProperties", False)
+        if extra is not False or (not names and "additionalProperties" not in made):
+            self.obstacles.append(f"`{path}` takes properties of any name")
+        else:
+            made["additionalProperties"] = False
+        if self._require_all:
+            made["required"] = names
+        elif not self._rules.optional:
+            given = as_list(made.get("required")) or []
+            self.optional.extend(f"{path}.{name}" for name in names if name not in given)
+
+
+def _contains_itself(root: JsonObject, ref: str) -> bool:
+    """Whether what a reference leads to refers to itself, over however many others."""
+    seen: set[str] = set()
+    waiting = [ref]
+    while waiting:
+        target = as_object(referred(root, waiting.pop())) or {}
+        for part in parts(target):
+            other = part.get("$ref")
+            if other == ref:
+                return True
+            if isinstance(other, str) and other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return False
 
 
 def _step(place: Place) -> str:
@@ -90,21 +222,3 @@ def _step(place: Place) -> str:
             return f".{name}"
         case _:
             return "[]"
-
-
-def _close_object(made: JsonObject, path: str, rules: _Rules, obstacles: list[str]) -> None:
-    names: list[Any] = list(as_object(made.get("properties")) or ())
-    extra = made.get("additionalProperties", False)
-    if extra is not False or (not names and "additionalProperties" not in made):
-        obstacles.append(f"`{path}` takes properties of any name")
-    else:
-        made["additionalProperties"] = False
-    if rules.require_all:
-        made["required"] = names
-    if rules.require_all or rules.optional:
-        return
-    given = as_list(made.get("required")) or []
-    optional = [name for name in names if name not in given]
-    if optional:
-        listed = ", ".join(f"`{path}.{name}`" for name in optional)
-        obstacles.append(f"{listed} may be left out")

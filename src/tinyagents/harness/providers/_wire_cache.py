@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ..message import Message
-from ..model import ToolSchema
+from ..model import JsonSchemaFormat, ToolSchema
 
 _KEPT_TOOLSETS = 8
 
@@ -67,6 +67,33 @@ class ToolsetCache(Generic[_Wire]):
         # A new list, since other threads may be reading the old one.
         self._known = [(tuple(tools), made), *self._known[: _KEPT_TOOLSETS - 1]]
         return made
+
+
+class FormatCache(Generic[_Wire]):
+    """Keeps the encoded form of the last few forms of an answer.
+
+    Args:
+        encode: Makes the form.
+    """
+
+    __slots__ = ("_encode", "_known")
+
+    def __init__(self, encode: Callable[[JsonSchemaFormat], _Wire]) -> None:
+        self._encode = encode
+        self._known: list[tuple[JsonSchemaFormat, _Wire]] = []
+
+    def of(self, wanted: JsonSchemaFormat) -> _Wire:
+        """Return what is sent of a form; those with the very same schema are told apart by the rest."""
+        for known, wire in self._known:
+            if known.schema is wanted.schema and _about(known) == _about(wanted):
+                return wire
+        made = self._encode(wanted)
+        self._known = [(wanted, made), *self._known[: _KEPT_TOOLSETS - 1]]
+        return made
+
+
+def _about(wanted: JsonSchemaFormat) -> tuple[object, ...]:
+    return wanted.name, wanted.description, wanted.strict
 
 
 def _forget(cache: dict[int, Any], key: int, _gone: object) -> None:

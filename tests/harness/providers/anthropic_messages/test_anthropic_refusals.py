@@ -30,7 +30,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"continuation_id": "r"}, "`continuation_id`"),
     ({"response_format": JsonObjectFormat()}, "JSON answers without a schema"),
     (
-        {"response_format": JsonSchemaFormat(name="s", schema={"type": "object"})},
+        {"response_format": JsonSchemaFormat(name="s", schema={"type": "object"}, strict=True)},
         "the schema `s`: `\\$` takes properties of any name",
     ),
     ({"tool_choice": NamedTool("f")}, "the tool `f`, which is not offered"),

@@ -47,18 +47,23 @@ from tinyagents.harness.tool import wire_names
 # Tools and formats
 
 
-async def test_tools_are_flat_and_say_that_they_are_not_strict(router: respx.MockRouter) -> None:
+async def test_tools_are_flat_and_strict_where_their_schema_can_be(
+    router: respx.MockRouter,
+) -> None:
     body = await body_of(router, model(), tools=[WEATHER], tool_choice="required")
     assert body["tools"] == [
         {
             "type": "function",
             "name": "get_weather",
             "description": "Weather.",
-            "parameters": WEATHER.parameters,
-            "strict": False,
+            "parameters": {**WEATHER.parameters, "additionalProperties": False},
+            "strict": True,
         }
     ]
     assert body["tool_choice"] == "required"
+    loose = replace(WEATHER, strict=False)
+    (tool,) = (await body_of(router, model(), tools=[loose]))["tools"]
+    assert (tool["parameters"], tool["strict"]) == (WEATHER.parameters, False)
 
 
 async def test_a_strict_tool_is_closed(router: respx.MockRouter) -> None:

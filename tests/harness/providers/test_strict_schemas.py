@@ -1,0 +1,309 @@
+"""Schemas that a provider is to hold an answer to: strict where they can be, else told why not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from pydantic import BaseModel, Field
+
+from tinyagents import AgentHarness
+from tinyagents.harness.errors import InvalidRequestError
+from tinyagents.harness.events import ModelAdapted
+from tinyagents.harness.message import UserMessage
+from tinyagents.harness.model import (
+    ChatModel,
+    JsonSchemaFormat,
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    ToolSchema,
+    drain,
+)
+from tinyagents.harness.providers import (
+    AnthropicModel,
+    GeminiModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+)
+from tinyagents.harness.structured import OutputSpec
+
+Json = dict[str, Any]
+KEY = "the-key-of-a-test"
+HI = UserMessage(content="hi")
+
+
+class Node(BaseModel, extra="allow"):
+    """Contains itself, takes properties of any name, and holds a map."""
+
+    kids: list["Node"]
+    tags: dict[str, int]
+
+
+class Tree(BaseModel):
+    """Contains itself, and is closed."""
+
+    name: str
+    kids: list["Tree"]
+
+
+class Cat(BaseModel):
+    lives: int = Field(description="How many.")
+
+
+class Dog(BaseModel):
+    tricks: list[str]
+
+
+class Owner(BaseModel):
+    pet: Cat | Dog
+    other: Cat = Field(description="The second one.")
+
+
+def chat(text: str) -> Json:
+    return {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+
+
+def responses(text: str) -> Json:
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    message = {"type": "message", "role": "assistant", "content": content}
+    return {"id": "r", "status": "completed", "output": [message]}
+
+
+def messages(text: str) -> Json:
+    content = [{"type": "text", "text": text}]
+    return {"role": "assistant", "content": content, "stop_reason": "end_turn"}
+
+
+def generated(text: str) -> Json:
+    return {"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]}
+
+
+class Wire:
+    """A provider that gives these answers, and keeps what it was sent."""
+
+    def __init__(self, answer: Callable[[str], Json], *texts: str) -> None:
+        self._answers = [answer(text) for text in texts or ("{}",)]
+        self.bodies: list[Json] = []
+
+    def client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(transport=httpx.MockTransport(self._reply))
+
+    def _reply(self, request: httpx.Request) -> httpx.Response:
+        self.bodies.append(orjson.loads(request.content))
+        left = self._answers
+        return httpx.Response(200, json=left.pop(0) if len(left) > 1 else left[0])
+
+
+async def answered(
+    make: Callable[[httpx.AsyncClient], ChatModel], wire: Wire, **request: Any
+) -> tuple[ModelResponse, Json]:
+    async with wire.client() as client:
+        response = await make(client).invoke(ModelRequest([HI], **request))
+    return response, wire.bodies[-1]
+
+
+def openai(client: httpx.AsyncClient) -> OpenAIChatModel:
+    return OpenAIChatModel("gpt-4o", api_key=KEY, http_client=client)
+
+
+def openai_responses(client: httpx.AsyncClient) -> OpenAIResponsesModel:
+    return OpenAIResponsesModel("gpt-4o", api_key=KEY, http_client=client)
+
+
+def claude(client: httpx.AsyncClient) -> AnthropicModel:
+    return AnthropicModel("claude-sonnet-4-5", api_key=KEY, http_client=client)
+
+
+def gemini(client: httpx.AsyncClient) -> GeminiModel:
+    return GeminiModel("gemini-3-pro", api_key=KEY, http_client=client)
+
+
+ADAPTERS = [
+    pytest.param(openai, chat, id="chat"),
+    pytest.param(openai_responses, responses, id="responses"),
+    pytest.param(claude, messages, id="anthropic"),
+    pytest.param(gemini, generated, id="gemini"),
+]
+OPENAI = ADAPTERS[:2]
+
+
+def form_of(body: Json) -> Json:
+    """The form of the answer in a body of either of OpenAI's APIs."""
+    format_ = body.get("response_format", {}).get("json_schema") or body["text"]["format"]
+    return {name: value for name, value in format_.items() if name != "type"}
+
+
+def tool_of(body: Json) -> Json:
+    """The only tool in a body of either of OpenAI's APIs."""
+    (tool,) = body["tools"]
+    found: Json = tool.get("function", tool)
+    return found
+
+
+def tool(output: Any, **options: Any) -> ToolSchema:
+    return ToolSchema(name="f", description="", parameters=OutputSpec(output).schema, **options)
+
+
+# C43
+
+
+@pytest.mark.parametrize(("make", "answer"), ADAPTERS)
+async def test_a_type_that_strict_mode_refuses_is_caught_locally_on_every_adapter(
+    make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json]
+) -> None:
+    good = '{"kids":[{"kids":[],"tags":{}}],"tags":{"a":1},"more":true}'
+    wire = Wire(answer, '{"kids":[],"tags":{"a":"x"}}', good)
+    async with wire.client() as client:
+        run = await AgentHarness(model=make(client)).invoke(None, "go", output=Node)
+    assert run.output.kids[0].tags == {}
+    assert len(wire.bodies) == 2
+    if make is not gemini:  # which takes maps as they are
+        told = [event.notices for event in run.events if isinstance(event, ModelAdapted)]
+        assert told
+
+
+@pytest.mark.parametrize(("make", "answer"), OPENAI)
+async def test_a_format_that_cannot_be_strict_is_relaxed_with_the_path(
+    make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json]
+) -> None:
+    response, body = await answered(
+        make, Wire(answer), response_format=OutputSpec(Node).response_format()
+    )
+    form = form_of(body)
+    assert form["strict"] is False
+    assert any("`$.tags` takes properties of any name" in notice for notice in response.notices)
+    assert any("`$` takes properties of any name" in notice for notice in response.notices)
+    assert "$ref" in str(form["schema"])
+
+
+@pytest.mark.parametrize(("make", "answer"), OPENAI)
+async def test_a_schema_that_contains_itself_stays_strict_with_its_references(
+    make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json]
+) -> None:
+    response, body = await answered(
+        make, Wire(answer), response_format=OutputSpec(Tree).response_format()
+    )
+    form = form_of(body)
+    assert form["strict"] is True
+    assert response.notices == ()
+    assert form["schema"]["type"] == "object"  # a reference at the top is refused
+    assert form["schema"]["properties"]["kids"]["items"] == {"$ref": "#/$defs/Tree"}
+    assert form["schema"]["$defs"]["Tree"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(("make", "answer"), OPENAI)
+async def test_unions_and_described_references_take_the_form_that_strict_mode_has(
+    make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json]
+) -> None:
+    wanted = OutputSpec(Owner).response_format()
+    union = wanted.schema["properties"]["pet"]  # type: ignore[index,call-overload]
+    assert isinstance(union, dict)
+    union["oneOf"] = union.pop("anyOf")
+    _, body = await answered(make, Wire(answer), response_format=wanted)
+    form = form_of(body)
+    assert form["strict"] is True
+    properties = form["schema"]["properties"]
+    assert [*properties["pet"]].count("anyOf") == 1
+    assert "oneOf" not in properties["pet"]
+    assert properties["other"] == {
+        "description": "The second one.",
+        "anyOf": [{"$ref": "#/$defs/Cat"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"allOf": [{"type": "string"}]}, "`$.x` has `allOf`"),
+        ({"type": "array", "uniqueItems": True, "items": {}}, "`$.x` has `uniqueItems`"),
+        ({"type": "array", "items": {"not": {}}}, "`$.x[]` has `not`"),
+        ({"type": "string", "format": "uri"}, "`$.x` has the format `uri`"),
+        ({"type": "object", "patternProperties": {}}, "`$.x` has `patternProperties`"),
+    ],
+)
+@pytest.mark.parametrize(("make", "answer"), OPENAI)
+async def test_keywords_that_strict_mode_has_no_place_for_are_named(
+    make: Callable[[httpx.AsyncClient], ChatModel],
+    answer: Callable[[str], Json],
+    schema: Json,
+    words: str,
+) -> None:
+    whole: Json = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+    response, body = await answered(
+        make, Wire(answer), response_format=JsonSchemaFormat(name="r", schema=whole)
+    )
+    assert form_of(body)["strict"] is False
+    assert form_of(body)["schema"] == whole
+    assert any(words in notice for notice in response.notices)
+    with pytest.raises(InvalidRequestError, match="a strict schema `r`"):
+        await answered(
+            make,
+            Wire(answer),
+            response_format=JsonSchemaFormat(name="r", schema=whole, strict=True),
+        )
+
+
+@pytest.mark.parametrize(("make", "answer"), OPENAI)
+async def test_a_tool_is_strict_unasked_where_its_schema_can_be(
+    make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json]
+) -> None:
+    response, body = await answered(make, Wire(answer), tools=[tool(Cat)])
+    assert tool_of(body)["strict"] is True
+    assert response.notices == ()
+    response, body = await answered(make, Wire(answer), tools=[tool(Node)])
+    assert not tool_of(body).get("strict")
+    assert any(n.startswith("tool `f` is not strict: `$.tags`") for n in response.notices)
+    optional: Json = {"type": "object", "properties": {"a": {"type": "string"}}}
+    loose = ToolSchema(name="f", description="", parameters=optional)
+    response, body = await answered(make, Wire(answer), tools=[loose])
+    assert not tool_of(body).get("strict")
+    assert response.notices == ()  # arguments that may be left out are common
+
+
+async def test_tools_of_other_servers_are_strict_only_when_asked() -> None:
+    def groq(client: httpx.AsyncClient) -> OpenAIChatModel:
+        return OpenAIChatModel("m", provider="groq", api_key=KEY, http_client=client)
+
+    _, body = await answered(groq, Wire(chat), tools=[tool(Cat)])
+    assert "strict" not in tool_of(body)
+    _, body = await answered(groq, Wire(chat), tools=[tool(Cat, strict=True)])
+    assert tool_of(body)["strict"] is True
+
+
+async def test_anthropic_is_told_in_words_of_a_schema_that_it_cannot_hold() -> None:
+    response, body = await answered(
+        claude, Wire(messages), response_format=OutputSpec(Tree).response_format()
+    )
+    assert "output_config" not in body
+    assert "fits this JSON Schema" in body["system"][0]["text"]
+    assert any(
+        "contains itself" in notice and "`$.kids[]`" in notice for notice in response.notices
+    )
+    _, body = await answered(
+        claude, Wire(messages), response_format=OutputSpec(Cat).response_format()
+    )
+    assert body["output_config"]["format"]["schema"]["additionalProperties"] is False
+    assert "system" not in body
+
+
+async def test_what_must_be_strict_is_refused_with_the_path() -> None:
+    for make, answer in ((openai, chat), (claude, messages)):
+        strict = tool(Node, strict=True)
+        with pytest.raises(InvalidRequestError, match=r"strict arguments for `f`: .*`\$\.tags`"):
+            await answered(make, Wire(answer), tools=[strict])
+
+
+async def test_what_was_left_out_of_the_settings_is_told_in_a_stream_too() -> None:
+    events = (
+        b'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    )
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(200, content=events, headers={"content-type": "text/event-stream"})
+    )
+    async with httpx.AsyncClient(transport=transport) as client:
+        settings = ModelSettings(temperature=0)
+        model = OpenAIChatModel("gpt-5", api_key=KEY, http_client=client, settings=settings)
+        response = await drain(model.stream(ModelRequest([HI])))
+    assert response.notices == ("`gpt-5` at openai cannot take a temperature: left out",)
