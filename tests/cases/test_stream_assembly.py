@@ -7,6 +7,7 @@ import pytest
 from tinyagents import AgentRun, ToolCompleted, ToolStarted, tool
 from tinyagents.harness.stream import StreamChunk, ToolCallDelta
 
+from .dialects import ANTHROPIC, GEMINI, OLLAMA, RESPONSES, Called, Dialect, Json, Said
 from .wire import END, END_CALLS, agent_on, fragment, kinds, results, streamed, text
 
 LAST = streamed(text("done"), END)
@@ -74,6 +75,71 @@ async def test_an_id_on_every_piece_and_a_summary_of_them_are_one_call(named: bo
     run, _ = await follow(*pieces, tools=[search])
     assert seen == ["moss"]
     assert [result.text for result in results(run)] == ["moss"]
+    assert kinds(run).count("tool.started") == 1
+
+
+CUT = ['{"q"', ':"mo', 'ss"}']
+WHOLE = "".join(CUT)
+CALL = {"id": "w1", "name": "search"}
+
+
+def responses_summary() -> list[Json]:
+    """The pieces, and the whole in each of the three events that say it again."""
+    whole = Said(calls=(Called(**CALL, arguments=WHOLE),))
+    begun, added, delta, *end = RESPONSES.events(whole)
+    deltas = [{**delta, "delta": part} for part in CUT]
+    done = {**delta, "type": "response.function_call_arguments.done", "arguments": WHOLE}
+    return [begun, added, *deltas, {n: v for n, v in done.items() if n != "delta"}, *end]
+
+
+def anthropic_summary(*, pieces_first: bool) -> list[Json]:
+    """A gateway that begins with the whole input, or sends it once more after its pieces."""
+    begun, start, delta, stop, *end = ANTHROPIC.events(
+        Said(calls=(Called(**CALL, arguments=WHOLE),))
+    )
+    deltas = [{**delta, "delta": {**delta["delta"], "partial_json": part}} for part in CUT]
+    if pieces_first:
+        return [begun, start, *deltas, delta, stop, *end]
+    block = {**start["content_block"], "input": {"q": "moss"}}
+    return [begun, {**start, "content_block": block}, *deltas, stop, *end]
+
+
+def again(dialect: Dialect) -> list[Json]:
+    """The call, whole, twice: these APIs do not cut one."""
+    begun, called, *end = dialect.events(Said(calls=(Called(**CALL, arguments=WHOLE),)))
+    return [begun, called, called, *end]
+
+
+SUMMARIES = [
+    pytest.param(RESPONSES, responses_summary(), id="responses"),
+    pytest.param(ANTHROPIC, anthropic_summary(pieces_first=True), id="anthropic-after"),
+    pytest.param(ANTHROPIC, anthropic_summary(pieces_first=False), id="anthropic-before"),
+    pytest.param(GEMINI, again(GEMINI), id="gemini"),
+    pytest.param(OLLAMA, again(OLLAMA), id="ollama"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "events"), SUMMARIES)
+async def test_a_call_that_is_said_again_under_its_id_is_one_call_in_every_api(
+    dialect: Dialect, events: list[Json]
+) -> None:
+    # C16
+    seen: list[str] = []
+
+    @tool
+    async def search(q: str) -> str:
+        """Search."""
+        seen.append(q)
+        return q
+
+    last = dialect.answer(Said(text="done"), stream=True)
+    async with agent_on(dialect.streamed(*events), last, tools=[search], dialect=dialect) as (
+        agent,
+        _,
+    ):
+        run = await agent.stream(None, "go").result()
+    assert seen == ["moss"]
+    assert [(result.tool_call_id, result.text) for result in results(run)] == [("w1", "moss")]
     assert kinds(run).count("tool.started") == 1
 
 

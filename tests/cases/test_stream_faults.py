@@ -3,6 +3,7 @@
 import dataclasses
 import socket
 import time
+from collections.abc import AsyncIterator, Callable
 
 import anyio
 import anyio.abc
@@ -20,9 +21,13 @@ from tinyagents.harness.errors import (
     ProviderTimeoutError,
     ServerError,
 )
+from tinyagents.harness.events import RetryScheduled, UsageRecorded
+from tinyagents.harness.message import UserMessage
+from tinyagents.harness.model import ModelRequest, ModelStreamItem, StreamCompleted
 from tinyagents.harness.policy import PayloadCapture
-from tinyagents.harness.providers import OpenAIChatModel, Timeouts
+from tinyagents.harness.providers import Timeouts
 from tinyagents.harness.retry import FallbackPolicy
+from tinyagents.harness.usage import Usage
 from tinyagents.testkit import (
     DeterministicClock,
     FakeSleep,
@@ -33,44 +38,80 @@ from tinyagents.testkit import (
     say,
 )
 
-from .wire import END, agent_on, in_turn, is_valid, kinds, model_at, piece, streamed, text, whole
+from .dialects import CHAT, GEMINI, OLLAMA, Called, Counted, Dialect, Said, every_dialect
+from .wire import agent_on, in_turn, is_valid, kinds, model_at, text, whole
 
 # Split anywhere
 
 
-def odd_bytes() -> bytes:
-    """A comment, CRLF line ends, an event of two data lines, and text beyond ASCII."""
-    head, tail = orjson.dumps(text("two lines")).split(b',"choices"')
-    two_lines = b"data: " + head + b'\ndata: ,"choices"' + tail + b"\n\n"
+WORDS = "na\u00efve \U0001f642"
+SPENT = Counted(fresh=5, output=3)
+SAID = Said(
+    text=WORDS, calls=(Called(id="k1", name="look", arguments=f'{{"at":"{WORDS}"}}'),), usage=SPENT
+)
+
+
+def odd_bytes(dialect: Dialect) -> bytes:
+    """A comment, CRLF line ends, an event of two data lines, and text beyond ASCII.
+
+    A stream of JSON lines has no comments and no second line, but blank lines and CRLF.
+    """
+    first, second, *others = map(dialect.frame, dialect.events(SAID))
+    if dialect is OLLAMA:
+        return b"\n".join([b"", first, second.replace(b"\n", b"\r\n"), *others])
+    two_lines = second.replace(b",", b"\ndata: ,", 1)
     # Both at once: a line end that is cut in two is one line end all the same.
-    both = two_lines.replace(b"\n", b"\r\n").replace(b"two lines", b" of both")
-    return b"".join(
-        (
-            b": ping\n\n",
-            b"data: " + orjson.dumps(text("crlf ")) + b"\r\n\r\n",
-            two_lines,
-            both,
-            b"data: " + orjson.dumps(text(" na\u00efve \U0001f642")) + b"\n\n",
-            b"data: " + orjson.dumps(END) + b"\n\ndata: [DONE]\n\n",
-        )
-    )
+    both = two_lines.replace(b"\n", b"\r\n")
+    crlf = first.replace(b"\n", b"\r\n")
+    odd = (b": ping\n\n", crlf, both if dialect is GEMINI else two_lines, b":\r\n\r\n")
+    return b"".join((*odd, *others, dialect.end))
 
 
-async def test_a_stream_split_at_any_byte_gives_the_same_events() -> None:
+@every_dialect
+async def test_a_stream_split_at_any_byte_gives_the_same_events(dialect: Dialect) -> None:
     # C34
-    data = odd_bytes()
+    data = odd_bytes(dialect)
     ways = [(data,), single_bytes(data), *((data[:at], data[at:]) for at in range(1, len(data)))]
-    headers = {"content-type": "text/event-stream"}
+    left = iter(ways)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in next(left):
+            yield piece
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-type": dialect.kind}, content=pieces())
+
+    request = ModelRequest(messages=[UserMessage(content="go")])
+    seen: list[list[ModelStreamItem]] = []
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        model = dialect.model("http://model.example", http_client=client)
+        for _ in ways:
+            seen.append([item async for item in model.stream(request)])
+    assert isinstance(last := seen[0][-1], StreamCompleted)
+    assert last.response.text == WORDS
+    assert [(c.id, c.arguments) for c in last.response.message.tool_calls] == [
+        ("k1", {"at": WORDS})
+    ]
+    assert last.response.usage == Usage(input_tokens=5, output_tokens=3)
+    for items, pieces_of_it in zip(seen, ways, strict=True):
+        assert items == seen[0], pieces_of_it
+
+
+@pytest.mark.parametrize("dialect", [CHAT, OLLAMA], ids=lambda dialect: dialect.name)
+async def test_a_run_tells_the_same_however_its_stream_is_split(dialect: Dialect) -> None:
+    # C34
+    data = dialect.bytes_of(dialect.events(Said(text=WORDS, usage=SPENT)))
+    ways = [(data,), single_bytes(data), *((data[:at], data[at:]) for at in range(1, len(data), 7))]
+    headers = {"content-type": dialect.kind}
     script = in_turn(*(Reply(pieces=pieces, headers=headers) for pieces in ways))
-    expected: list[str] | None = None
-    async with serve(script) as server, model_at(server) as model:
-        clock = DeterministicClock()
+    async with serve(script) as server, model_at(server, dialect) as model:
         policy = RunPolicy(capture=PayloadCapture.all())
-        agent = AgentHarness(model=model, policy=policy, clock=clock)
+        agent = AgentHarness(model=model, policy=policy, clock=DeterministicClock())
+        expected: list[str] | None = None
         for pieces in ways:
             stream = agent.stream(None, "go", config=RunConfig(run_id="r"), modes={"events"})
             seen = [chunk.event.model_dump_json() async for chunk in stream]  # type: ignore[union-attr]
-            assert (await stream.result()).text == "crlf two lines of both na\u00efve \U0001f642"
+            assert (await stream.result()).text == WORDS
             expected = expected or seen
             assert seen == expected, pieces
         assert len(server.requests) == len(ways)
@@ -79,51 +120,52 @@ async def test_a_stream_split_at_any_byte_gives_the_same_events() -> None:
 # Failures before the first delta
 
 
-BUSY = Reply.json({"error": {"message": "slow down", "type": "rate_limit"}}, status=429)
-IN_A_STREAM = Reply.events({"error": {"message": "overloaded", "code": 503}}, done=False)
-IN_A_DOCUMENT = Reply.json({"error": {"message": "overloaded", "code": 503}})
+FAILURES: dict[str, Callable[[Dialect], Reply]] = {
+    "429": lambda dialect: Reply.json(dialect.limited, status=429),
+    "in-a-document": lambda dialect: Reply.json(dialect.overload),
+    "in-a-stream": lambda dialect: dialect.streamed(dialect.overload_event),
+    "in-a-stream-that-began": lambda dialect: dialect.streamed(
+        dialect.events(Said())[0], dialect.overload_event
+    ),
+}
+WAYS = [
+    pytest.param(failure, stream, id=f"{failure}-{'streamed' if stream else 'plain'}")
+    for failure in FAILURES
+    for stream in (True, False)
+    if stream or not failure.startswith("in-a-stream")
+]
 
 
-@pytest.mark.parametrize(
-    ("failure", "stream"),
-    [
-        pytest.param(BUSY, True, id="429-streamed"),
-        pytest.param(BUSY, False, id="429-plain"),
-        pytest.param(IN_A_STREAM, True, id="in-a-stream"),
-        pytest.param(IN_A_DOCUMENT, True, id="in-a-document-for-a-stream"),
-        pytest.param(IN_A_DOCUMENT, False, id="in-a-document"),
-    ],
-)
+@every_dialect
+@pytest.mark.parametrize(("failure", "stream"), WAYS)
 async def test_a_model_that_fails_before_its_first_piece_is_followed_by_the_next(
-    failure: Reply, stream: bool
+    failure: str, stream: bool, dialect: Dialect
 ) -> None:
     # C35
-    usage = {"prompt_tokens": 5, "completion_tokens": 1}
-    answer = streamed(text("blue"), END, piece(usage=usage)) if stream else whole(
-        {"content": "blue"}, usage=usage
-    )  # fmt: skip
-    async with serve(failure) as first, serve(answer) as second:
+    answer = dialect.answer(Said(text="blue", usage=Counted(fresh=5, output=1)), stream=stream)
+    async with (
+        serve(FAILURES[failure](dialect)) as first,
+        serve(answer) as second,
+        model_at(first, dialect) as one,
+        model_at(second, dialect) as two,
+    ):
         agent = AgentHarness(
-            models={"one": model_at(first), "two": model_at(second)},
+            models={"one": one, "two": two},
             policy=RunPolicy(fallback=FallbackPolicy(models=("two",))),
             sleep=FakeSleep(),
         )
         run = await (agent.stream(None, "go").result() if stream else agent.invoke(None, "go"))
-        await close(agent)
     assert run.text == "blue"
     assert kinds(run).count("model.fallback_selected") == 1
-    recorded = [event for event in run.events if event.kind == "usage.recorded"]
-    assert [event.model for event in recorded] == ["two"]  # type: ignore[attr-defined]
+    recorded = [event for event in run.events if isinstance(event, UsageRecorded)]
+    assert [event.model for event in recorded] == ["two"]
     assert (run.usage.input_tokens, run.usage.output_tokens) == (5, 1)
+    retried = [event for event in run.events if isinstance(event, RetryScheduled)]
+    assert {event.error_kind for event in retried} == {
+        "rate_limit" if failure == "429" else "server"
+    }
     assert (len(first.requests), len(second.requests)) == (4, 1)
     assert_event_grammar(run.events)
-
-
-async def close(agent: AgentHarness) -> None:
-    for name in agent.models:
-        model = agent.models.get(name)
-        assert isinstance(model, OpenAIChatModel)
-        await model.aclose()
 
 
 # Silence

@@ -1,16 +1,19 @@
 """Usage as the wire reports it: cumulative, in a last chunk alone, or cut off."""
 
+from decimal import Decimal
 from typing import Any
 
 import anyio
 import pytest
 
-from tests.harness.providers.server import Reply, eventually
-from tinyagents import AgentStream, CancellationToken, TextDelta
+from tests.harness.providers.server import Reply, eventually, serve
+from tinyagents import AgentHarness, AgentStream, CancellationToken, TextDelta
+from tinyagents.harness.cost import ModelPricing
 from tinyagents.harness.errors import RunCancelledError
-from tinyagents.harness.events import ModelCompleted, UsageRecorded
+from tinyagents.harness.events import CostRecorded, ModelCompleted, ModelDelta, UsageRecorded
 from tinyagents.testkit import EventRecorder, assert_event_grammar
 
+from .dialects import OLLAMA, Counted, Dialect, Said, both_ways, every_dialect
 from .wire import END, agent_on, kinds, piece, streamed, text
 
 
@@ -22,35 +25,72 @@ def report(prompt: int, completion: int, cached: int = 0) -> dict[str, Any]:
     }
 
 
-async def test_cumulative_usage_is_one_request_and_is_not_added_up() -> None:
-    # C28: 10 fresh and 90 cached are a prompt of 100 in this API.
-    reply = streamed(
-        piece({"content": "hi"}, usage=report(100, 0, 90)),
-        piece({}, "stop"),
-        piece(usage=report(100, 7, 90)),
-    )
-    async with agent_on(reply) as (agent, _):
+SPENT = Counted(fresh=10, read=90, output=7)
+
+
+@every_dialect
+async def test_cumulative_usage_is_one_request_and_is_not_added_up(dialect: Dialect) -> None:
+    # C28
+    said = Said(text="hi", first=Counted(fresh=10, read=90), usage=SPENT)
+    async with agent_on(dialect.answer(said, stream=True), dialect=dialect) as (agent, _):
         run = await agent.stream(None, "go").result()
     usage = run.usage
-    assert (usage.fresh_input_tokens, usage.cache_read_tokens, usage.output_tokens) == (10, 90, 7)
+    # Ollama counts nothing of its cache: all of the prompt is fresh.
+    cached = 0 if dialect is OLLAMA else 90
+    assert (usage.fresh_input_tokens, usage.cache_read_tokens) == (100 - cached, cached)
+    assert usage.output_tokens == 7
     assert (usage.source, run.snapshot.usage.calls, run.model_calls) == ("reported", 1, 1)
     assert kinds(run).count("usage.recorded") == 1
 
 
-@pytest.mark.parametrize(("reason", "normal"), [("stop", "stop"), ("length", "length")])
+@every_dialect
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 async def test_a_last_chunk_of_usage_alone_is_recorded_and_is_no_delta(
-    reason: str, normal: str
+    cut: bool, dialect: Dialect
 ) -> None:
-    # C29. An answer that is incomplete at the output limit is called `length` in this API.
+    # C29. Where a word for an incomplete answer exists, the one that was cut is incomplete.
+    said = Said(text="hi", cut=cut, usage=Counted(fresh=5, output=3))
     recorder = EventRecorder()
-    reply = streamed(text("hi"), piece({}, reason), piece(usage=report(5, 3)))
-    async with agent_on(reply, listeners=[recorder]) as (agent, _):
+    reply = dialect.answer(said, stream=True)
+    async with agent_on(reply, dialect=dialect, listeners=[recorder]) as (agent, _):
         run = await agent.stream(None, "go").result()
     assert (run.usage.input_tokens, run.usage.output_tokens) == (5, 3)
-    assert [event.characters for event in recorder.events if event.kind == "model.delta"] == [2]  # type: ignore[attr-defined]
+    assert [event.characters for event in recorder.of(ModelDelta)] == [2]
     (completed,) = recorder.of(ModelCompleted)
-    assert completed.finish_reason == normal
+    assert completed.finish_reason == ("length" if cut else "stop")
     assert run.text == "hi"
+
+
+PRICES = ModelPricing(
+    input=Decimal(2), output=Decimal(8), cache_read=Decimal("0.2"), cache_write=Decimal("2.5")
+)
+COST = {
+    "chat": "0.00101",
+    "responses": "0.00101",
+    "anthropic": "0.00101",
+    "gemini": "0.00096",  # what is written to the cache is not told, so it is fresh input
+    "ollama": "0.0024",  # and what is read from it neither
+}
+
+
+@every_dialect
+@both_ways
+async def test_a_call_costs_the_same_however_its_provider_counts(
+    stream: bool, dialect: Dialect
+) -> None:
+    # C31
+    said = Said(text="hi", usage=Counted(fresh=100, read=800, written=100, output=50))
+    async with serve(dialect.answer(said, stream=stream)) as server:
+        profile = dialect.model(server.url).profile.model_copy(update={"pricing": PRICES})
+        async with dialect.model(server.url, profile=profile) as model:
+            agent = AgentHarness(model=model)
+            run = await (agent.stream(None, "go").result() if stream else agent.invoke(None, "go"))
+    cost = run.cost
+    assert cost.total == Decimal(COST[dialect.name])
+    assert (cost.output, cost.reasoning) == (Decimal("0.0004"), 0)
+    assert run.usage.total_tokens == 1050
+    (recorded,) = (event for event in run.events if isinstance(event, CostRecorded))
+    assert recorded.cost == cost
 
 
 async def three_deltas(stream: AgentStream[None, None]) -> None:

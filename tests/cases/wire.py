@@ -1,4 +1,4 @@
-"""An agent on a real local server that speaks Chat Completions, and the pieces it is sent."""
+"""An agent on a real local server, and the pieces of Chat Completions that it is sent."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -7,7 +7,8 @@ from typing import Any
 from tests.harness.providers.server import Reply, Seen, Server, serve
 from tinyagents import AgentHarness, AgentRun, ToolMessage
 from tinyagents.harness.message import repair_messages
-from tinyagents.harness.providers import OpenAIChatModel
+
+from .dialects import CHAT, Adapter, Dialect
 
 
 def piece(delta: Any = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
@@ -55,18 +56,17 @@ def in_turn(*replies: Reply) -> Callable[[Seen], Reply]:
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
-def model_at(server: Server, **options: Any) -> OpenAIChatModel:
+def model_at(server: Server, dialect: Dialect = CHAT, **options: Any) -> Adapter:
     """A model on the server."""
-    options = {"api_key": "sk-test-not-a-key", **options}
-    return OpenAIChatModel("m", base_url=f"{server.url}/v1", **options)
+    return dialect.model(server.url, **options)
 
 
 @asynccontextmanager
 async def agent_on(
-    *replies: Reply, tools: Sequence[Any] = (), **options: Any
+    *replies: Reply, tools: Sequence[Any] = (), dialect: Dialect = CHAT, **options: Any
 ) -> AsyncIterator[tuple[AgentHarness, Server]]:
     """An agent whose model is a server with these replies."""
-    async with serve(in_turn(*replies)) as server, model_at(server) as model:
+    async with serve(in_turn(*replies)) as server, model_at(server, dialect) as model:
         yield AgentHarness(model=model, tools=tools, **options), server
 
 

@@ -21,6 +21,8 @@ from tinyagents.harness.tool_calling import repair_arguments
         '{"city": "Paris"}]',
         '{"city": "Paris"}}',
         '{}{"city": "Paris"}',
+        '"{\\"city\\": \\"Paris\\"}"',
+        '"{\\"city\\": \\"Paris\\"}"<|im_end|>',
     ],
 )
 def test_arguments_with_leaked_markers_or_something_behind_them_are_repaired(raw: str) -> None:
@@ -32,7 +34,9 @@ def test_no_arguments_stay_no_arguments(raw: str) -> None:
     assert repair_arguments(raw) == ({}, None)
 
 
-@pytest.mark.parametrize("raw", ["[1]", '"x"', "7", "true", '{"body":"abc', "<|im_end|>", "hello"])
+@pytest.mark.parametrize(
+    "raw", ["[1]", '"x"', '""', '"{"', '"[1]"', "7", "true", '{"body":"abc', "<|im_end|>", "hello"]
+)
 def test_what_is_no_object_stays_invalid_with_its_text(raw: str) -> None:
     arguments, invalid = repair_arguments(raw)
     assert arguments == {}

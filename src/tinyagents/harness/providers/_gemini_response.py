@@ -91,6 +91,7 @@ class GeminiAssembler:
     __slots__ = (
         "_blocks",
         "_calls",
+        "_calls_by_id",
         "_candidate",
         "_finish_reason",
         "_ids",
@@ -116,6 +117,7 @@ class GeminiAssembler:
         self._finish_reason: str | None = None
         self._blocks: list[_Said | Block] = []
         self._calls = 0
+        self._calls_by_id: dict[str, Mapping[str, Any]] = {}
         self._candidate: JsonObject = {}
         self._logprobs: JsonObject = {}
         self._raw: JsonObject = {}
@@ -285,6 +287,10 @@ class GeminiAssembler:
         name = as_text(call.get("name"))
         if name is None or "partialArgs" in call or call.get("willContinue"):
             raise self._origin.malformed("a call comes in pieces, which was not asked for", part)
+        call_id = as_text(call.get("id")) or self._ids.new("tacall")
+        if self._calls_by_id.get(call_id) == call:
+            return  # said again, word for word
+        self._calls_by_id[call_id] = call
         given = call.get("args")
         raw = given if isinstance(given, str) else dump_json({} if given is None else given)
         arguments, invalid = parse_arguments(raw)
@@ -293,7 +299,7 @@ class GeminiAssembler:
         if inner:
             own["functionCall"] = inner
         block = ToolCallBlock(
-            id=as_text(call.get("id")) or self._ids.new("tacall"),
+            id=call_id,
             name=self._sent.tools.user_name(name),
             arguments=arguments,
             invalid=invalid,

@@ -41,6 +41,7 @@ class OllamaAssembler:
 
     __slots__ = (
         "_calls",
+        "_calls_by_id",
         "_extra",
         "_notices",
         "_origin",
@@ -59,6 +60,7 @@ class OllamaAssembler:
         self._origin = origin
         self._notices = tools.notices
         self._calls = CallParts(tools, ids)
+        self._calls_by_id: dict[str, Mapping[str, Any]] = {}
         self._positions = 0
         self._text = ThinkTagSplitter()
         self._thinking: list[str] = []
@@ -152,6 +154,10 @@ class OllamaAssembler:
             self._take_call(as_object(call) or {}, items)
 
     def _take_call(self, call: Mapping[str, Any], items: list[ModelStreamItem]) -> None:
+        if (given := as_text(call.get("id"))) is not None:
+            if self._calls_by_id.get(given) == call:
+                return  # said again, word for word
+            self._calls_by_id[given] = call
         # Calls are never continued, and not every server counts them: their order tells them apart.
         if "function" in call:
             call = {**call, "index": self._positions}

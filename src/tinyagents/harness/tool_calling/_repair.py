@@ -3,7 +3,7 @@
 Only what is not an object as it stands is touched, so valid arguments that happen to hold one of
 the markers below arrive unchanged. Nothing is guessed: a repair removes what the model's chat
 template leaked or what stands behind the first complete object, writes the quotes that are missing,
-and never invents a value.
+decodes once what was encoded twice, and never invents a value.
 """
 
 import re
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from ..message import InvalidArguments
 from ..model import first_object, parse_arguments
-from ..text import unfenced
+from ..text import parse_json, unfenced
 from ._relaxed import relaxed_object
 
 _TEMPLATE_MARKERS = re.compile(
@@ -28,8 +28,8 @@ def repair_arguments(raw: str) -> tuple[dict[str, JsonValue], InvalidArguments |
     """Decode a call's arguments, repairing them when they are no object as they stand.
 
     Tried in this order, the first success wins: the text itself; without the markers of chat
-    templates and a code fence around it; the first complete object in what is left; the same as
-    relaxed JSON, as :func:`relaxed_object` reads it.
+    templates and a code fence around it; the object that it says as a JSON string; the first complete
+    object in what is left; the same as relaxed JSON, as :func:`relaxed_object` reads it.
 
     Returns:
         The arguments, and ``None`` or what is wrong with the text as it came in.
@@ -43,10 +43,26 @@ def repair_arguments(raw: str) -> tuple[dict[str, JsonValue], InvalidArguments |
         arguments, still_invalid = parse_arguments(stripped)
         if still_invalid is None and stripped:
             return arguments, None
+    if (inner := _encoded_twice(stripped)) is not None:
+        return inner, None
     if (first := first_object(stripped)) is not None:
         return first[0], None
     relaxed = relaxed_object(stripped)
     return (relaxed, None) if relaxed is not None else ({}, invalid)
+
+
+def _encoded_twice(text: str) -> dict[str, JsonValue] | None:
+    """Return the object that a JSON string says; ``None`` for all that is no such string."""
+    if not text.startswith('"'):
+        return None
+    try:
+        inner = parse_json(text)
+    except ValueError:
+        return None
+    if not isinstance(inner, str) or not inner.lstrip().startswith("{"):
+        return None  # a blank one is a text, not no arguments
+    arguments, invalid = parse_arguments(inner)
+    return arguments if invalid is None else None
 
 
 def strip_template_markers(text: str) -> str:
