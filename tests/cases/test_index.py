@@ -59,6 +59,8 @@ CASES: dict[str, list[str]] = {
     "C16": [
         "cases/test_stream_assembly.py::"
         "test_an_id_on_every_piece_and_a_summary_of_them_are_one_call",
+        "cases/test_stream_assembly.py::"
+        "test_a_call_that_is_said_again_under_its_id_is_one_call_in_every_api",
         f"{MERGE}::test_arguments_that_are_sent_once_more_after_the_pieces_count_once",
     ],
     "C17": [
@@ -92,7 +94,10 @@ CASES: dict[str, list[str]] = {
         f"{MERGE}::test_cumulative_usage_is_replaced_and_never_added_up",
     ],
     "C29": ["cases/test_usage.py::test_a_last_chunk_of_usage_alone_is_recorded_and_is_no_delta"],
-    "C31": ["harness/test_cost.py::test_two_ways_of_reporting_one_call_cost_the_same"],
+    "C31": [
+        "harness/test_cost.py::test_two_ways_of_reporting_one_call_cost_the_same",
+        "cases/test_usage.py::test_a_call_costs_the_same_however_its_provider_counts",
+    ],
     "C32": [
         "cases/test_usage.py::"
         "test_a_cancelled_stream_keeps_its_text_and_the_usage_that_is_known",
@@ -104,6 +109,8 @@ CASES: dict[str, list[str]] = {
     ],
     "C34": [
         "cases/test_stream_faults.py::test_a_stream_split_at_any_byte_gives_the_same_events",
+        "cases/test_stream_faults.py::"
+        "test_a_run_tells_the_same_however_its_stream_is_split",
     ],
     "C35": [
         "cases/test_stream_faults.py::"
@@ -138,6 +145,8 @@ CASES: dict[str, list[str]] = {
     "C44": [
         "cases/test_reasoning_replay.py::"
         "test_reasoning_parts_and_extras_of_calls_survive_saving_and_go_back_as_they_came",
+        "cases/test_reasoning_replay.py::"
+        "test_reasoning_of_every_api_survives_saving_and_goes_back_as_it_came",
         "harness/message/test_messages.py::"
         "test_the_order_and_values_of_reasoning_parts_survive_saving",
     ],

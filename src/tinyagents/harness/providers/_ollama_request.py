@@ -268,9 +268,9 @@ class OllamaRequestEncoder:
         if block.invalid is not None:
             arguments = {"invalid_arguments": block.invalid.raw}
         function: JsonObject = {
+            **(as_object(own.get("function")) or {}),
             "name": _wire_name(block.name),
             "arguments": arguments,
-            **(as_object(own.get("function")) or {}),
         }
         extra = {name: value for name, value in own.items() if name not in ("id", "function")}
         return {"id": call_id, "function": function, **extra}
