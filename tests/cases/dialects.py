@@ -125,7 +125,7 @@ class Chat(Dialect):
         return {"id": "c1", "object": "chat.completion.chunk", "choices": choices, **more}
 
     def events(self, said: Said) -> list[Json]:
-        first = {"usage": self._usage(said.first)} if said.first else {}
+        first: Json = {"usage": self._usage(said.first)} if said.first else {}
         events = [self.chunk({"role": "assistant", "content": said.text}, **first)]
         for index, call in enumerate(self._calls(said)):
             events.append(self.chunk({"tool_calls": [{"index": index, **call}]}))
@@ -319,7 +319,7 @@ class Gemini(Dialect):
         return {"candidates": [candidate], "modelVersion": "m", "responseId": "r1", **more}
 
     def events(self, said: Said) -> list[Json]:
-        first = {"usageMetadata": self._usage(said.first)} if said.first else {}
+        first: Json = {"usageMetadata": self._usage(said.first)} if said.first else {}
         events = [self.chunk({"text": said.text}, **first)]
         events += [self.chunk(part) for part in self._calls(said)]
         events.append(self.chunk(finish=self._reason(said)))
@@ -327,7 +327,7 @@ class Gemini(Dialect):
 
     def document(self, said: Said) -> Json:
         parts = [{"text": said.text}] if said.text else []
-        counted = {"usageMetadata": self._usage(said.usage)} if said.usage else {}
+        counted: Json = {"usageMetadata": self._usage(said.usage)} if said.usage else {}
         return self.chunk(*parts, *self._calls(said), finish=self._reason(said), **counted)
 
     def _calls(self, said: Said) -> list[Json]:

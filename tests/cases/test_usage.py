@@ -87,7 +87,7 @@ async def test_a_call_costs_the_same_however_its_provider_counts(
             run = await (agent.stream(None, "go").result() if stream else agent.invoke(None, "go"))
     cost = run.cost
     assert cost.total == Decimal(COST[dialect.name])
-    assert (cost.output, cost.reasoning) == (Decimal("0.0004"), 0)
+    assert (cost.output, cost.reasoning) == (Decimal("0.0004"), Decimal(0))
     assert run.usage.total_tokens == 1050
     (recorded,) = (event for event in run.events if isinstance(event, CostRecorded))
     assert recorded.cost == cost

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from llmock.pytest_plugin import LLMock
 
-from tinyagents.harness.errors import AuthenticationError
+from tests.harness.providers.llmock_apis import APIS, Model
+from tinyagents.harness.errors import AuthenticationError, ServerError
 from tinyagents.harness.policy import RunPolicy
-from tinyagents.harness.providers import OpenAIChatModel, Timeouts
 from tinyagents.harness.retry import RetryPolicy
 from tinyagents.harness.runtime import AgentHarness
 
@@ -27,13 +27,13 @@ async def get_weather(city: str) -> str:
     return f"Sunny in {city}."
 
 
-@pytest.fixture
-def model(llmock: LLMock) -> OpenAIChatModel:
-    """A model that finds the server and its key in the environment."""
-    return OpenAIChatModel("gpt-4o-mini", timeout=Timeouts(idle=0.3))
+@pytest.fixture(params=APIS)
+def model(request: pytest.FixtureRequest, llmock: LLMock) -> Model:
+    """A model of each API."""
+    return APIS[request.param](llmock)
 
 
-def agent(model: OpenAIChatModel) -> AgentHarness:
+def agent(model: Model) -> AgentHarness:
     return AgentHarness(model=model, tools=[get_weather], policy=POLICY)
 
 
@@ -48,7 +48,7 @@ async def run_text(harness: AgentHarness, prompt: str, *, stream: bool) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_agent_calls_its_tool_and_answers(
-    stream: bool, model: OpenAIChatModel, llmock: LLMock
+    stream: bool, model: Model, llmock: LLMock
 ) -> None:
     llmock.call_tool("get_weather", {"city": "Oslo"}).reply("It is sunny.")
     async with model:
@@ -75,7 +75,7 @@ STREAM_FAULTS: dict[str, Callable[[LLMock], LLMock]] = {
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_run_gets_over_a_server_that_fails(
-    fault: str, stream: bool, model: OpenAIChatModel, llmock: LLMock
+    fault: str, stream: bool, model: Model, llmock: LLMock
 ) -> None:
     FAULTS[fault](llmock).reply("Here it is.")
     async with model:
@@ -86,7 +86,7 @@ async def test_a_run_gets_over_a_server_that_fails(
 
 @pytest.mark.parametrize("fault", STREAM_FAULTS)
 async def test_a_run_gets_over_a_stream_that_fails_before_its_first_piece(
-    fault: str, model: OpenAIChatModel, llmock: LLMock
+    fault: str, model: Model, llmock: LLMock
 ) -> None:
     # At a pace, so that the server is still sending when the client leaves.
     STREAM_FAULTS[fault](llmock.pace(10)).reply("Here it is.").reply("Here it is.")
@@ -96,9 +96,19 @@ async def test_a_run_gets_over_a_stream_that_fails_before_its_first_piece(
     llmock.assert_resilient(strict=True)
 
 
-async def test_a_run_ends_at_once_where_no_retry_helps(
-    model: OpenAIChatModel, llmock: LLMock
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_run_gives_up_on_an_outage_after_patient_attempts(
+    stream: bool, model: Model, llmock: LLMock
 ) -> None:
+    llmock.outage()
+    async with model:
+        with pytest.raises(ServerError):
+            await run_text(agent(model), "Is anybody there?", stream=stream)
+    assert len(llmock.requests) == POLICY.retry.max_attempts
+    llmock.assert_resilient(strict=True)
+
+
+async def test_a_run_ends_at_once_where_no_retry_helps(model: Model, llmock: LLMock) -> None:
     llmock.fail(401)
     async with model:
         with pytest.raises(AuthenticationError):
@@ -109,7 +119,7 @@ async def test_a_run_ends_at_once_where_no_retry_helps(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_run_tells_the_model_that_its_arguments_are_broken(
-    stream: bool, model: OpenAIChatModel, llmock: LLMock
+    stream: bool, model: Model, llmock: LLMock
 ) -> None:
     llmock.break_tool_call("malformed_arguments")
     async with model:
