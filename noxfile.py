@@ -113,6 +113,19 @@ def real(session: nox.Session) -> None:
 
 
 @nox.session
+def aimock(session: nox.Session) -> None:
+    """Run tests/aimock against the npm package aimock on this machine (opt-in: it needs node)."""
+    session.install("-e", ".", *group("test"))
+    folder = Path(session.create_tmp()).resolve()
+    session.run(
+        "npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}",
+        "@copilotkit/aimock@1.43.0", external=True,
+    )  # fmt: skip
+    env = shared_env() | {"TINYAGENTS_AIMOCK": str(folder / "node_modules/.bin/llmock")}
+    session.run("python", "-m", "pytest", "tests/aimock", *session.posargs, env=env)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check the format and the lint rules."""
     session.install(*group("lint"))

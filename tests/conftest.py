@@ -15,7 +15,10 @@ from tinyagents.testkit import block_network
 settings.register_profile("tinyagents", deadline=None)
 settings.load_profile("tinyagents")
 
-collect_ignore = [] if os.environ.get("TINYAGENTS_REAL") else ["real"]
+OPT_IN = {"real": "TINYAGENTS_REAL", "aimock": "TINYAGENTS_AIMOCK"}
+"""Folders whose tests need what a session of their own installs, which sets the variable."""
+
+collect_ignore = [folder for folder, variable in OPT_IN.items() if not os.environ.get(variable)]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
