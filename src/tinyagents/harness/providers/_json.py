@@ -4,22 +4,25 @@ Looking into what was decoded, whose shape is not known, gives a value of the wa
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 import orjson
-from typing_extensions import TypeIs
 
 from ..text import encode_json
+
+# Nothing is known of what they hold, which type checkers would complain of if they saw the classes.
+_OBJECT: Final[Any] = dict
+_LIST: Final[Any] = list
 
 
 def as_object(value: Any) -> dict[str, Any] | None:
     """Return the value if it is an object."""
-    return value if _is_object(value) else None
+    return value if isinstance(value, _OBJECT) else None
 
 
 def as_list(value: Any) -> list[Any] | None:
     """Return the value if it is an array."""
-    return value if _is_list(value) else None
+    return value if isinstance(value, _LIST) else None
 
 
 def as_text(value: Any) -> str | None:
@@ -51,11 +54,3 @@ def body_bytes(body: Mapping[str, Any], *, ready: Collection[str] = ("messages",
                 for name, value in body.items()
             }
         )
-
-
-def _is_object(value: object) -> TypeIs[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def _is_list(value: object) -> TypeIs[list[Any]]:
-    return isinstance(value, list)

@@ -348,7 +348,9 @@ class HttpStream:
         self._size = 0
         self._encoding = "" if response.is_stream_consumed else _encoding_of(response.headers)
         self._unpacker = _Unpacker() if self._encoding else None
-        self._chunks = response.aiter_raw() if self._encoding else response.aiter_bytes()
+        # Without an encoding the bytes are raw already; another layer would only take time.
+        read = response.is_stream_consumed
+        self._chunks = response.aiter_bytes() if read else response.aiter_raw()
 
     @property
     def status(self) -> int:
