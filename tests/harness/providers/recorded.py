@@ -1,6 +1,9 @@
-"""Recorded answers of providers: what is told of each, without its texts."""
+"""Recorded answers of providers: who reads them, and what is told of each, without its texts."""
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -15,11 +18,95 @@ from tinyagents.harness.message import (
     UserMessage,
 )
 from tinyagents.harness.model import ChatModel, ModelRequest, ModelResponse, drain
+from tinyagents.harness.providers import (
+    PROVIDERS,
+    RESPONSES_PROVIDERS,
+    AnthropicModel,
+    GeminiModel,
+    OllamaModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+)
 
 _SMALL = 600
 """Bytes: bodies up to here are also sent one byte at a time."""
 
+_KEY = "the-key-of-a-test"
+_PRESETS = {"google-gla": "google", "ollama-cloud": "ollama"}
+
+Document = dict[str, Any]
+Adapter = OpenAIChatModel | OpenAIResponsesModel | AnthropicModel | GeminiModel | OllamaModel
+
 REQUEST = ModelRequest(messages=[UserMessage(content="hello")])
+
+
+def chat_model(document: Document, url: str) -> OpenAIChatModel:
+    """The model of a recording, on a server of ours."""
+    name: str = document["provider"]
+    provider = _PRESETS.get(name, name)
+    known = provider if provider in PROVIDERS else "compatible"
+    # On a server of ours the preset's own rules must hold, so that they are what is tested.
+    return OpenAIChatModel(
+        document["request"]["body"].get("model", "model"),
+        provider=PROVIDERS[known],
+        api_key=_KEY,
+        base_url=f"{url}/v1",
+    )
+
+
+def responses_model(document: Document, url: str) -> OpenAIResponsesModel:
+    """The model of a recording, on a server of ours."""
+    return OpenAIResponsesModel(
+        document["request"]["body"]["model"],
+        provider=RESPONSES_PROVIDERS[document["provider"]],
+        api_key=_KEY,
+        base_url=f"{url}/v1",
+    )
+
+
+def anthropic_model(document: Document, url: str) -> AnthropicModel:
+    """The model of a recording, on a server of ours."""
+    name = document["request"]["body"]["model"]
+    return AnthropicModel(name, provider="anthropic", api_key=_KEY, base_url=url)
+
+
+def gemini_model(document: Document, url: str) -> GeminiModel:
+    """The model of a recording, on a server of ours."""
+    name = document["request"]["path"].partition("/models/")[2].partition(":")[0]
+    return GeminiModel(name, api_key=_KEY, base_url=f"{url}/v1beta")
+
+
+def ollama_model(document: Document, url: str) -> OllamaModel:
+    """The model of a recording, on a server of ours."""
+    return OllamaModel(document["request"]["body"]["model"], base_url=url)
+
+
+MODELS: dict[str, Callable[[Document, str], Adapter]] = {
+    "openai_chat": chat_model,
+    "openai_responses": responses_model,
+    "anthropic_messages": anthropic_model,
+    "google_gemini": gemini_model,
+    "ollama": ollama_model,
+}
+"""The adapter of each folder of recordings."""
+
+
+def cases(shared: Path, api: str) -> set[str]:
+    """The recordings of an API."""
+    return {path.stem for path in (shared / "fixtures/providers" / api).glob("*.json")}
+
+
+def document_of(shared: Path, api: str, case: str) -> Document:
+    """One recording: the request and its response."""
+    path = shared / "fixtures/providers" / api / f"{case}.json"
+    document: Document = json.loads(path.read_text("utf-8"))
+    return document
+
+
+def is_streamed(document: Document) -> bool:
+    """Whether the answer was asked for as a stream."""
+    request = document["request"]
+    return bool((request.get("body") or {}).get("stream")) or "stream" in request["path"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +153,22 @@ async def outcome(model: ChatModel, streamed: bool) -> ModelResponse | ModelErro
         return error
 
 
-def described(outcome: ModelResponse | ModelError) -> Answer | Failure:
+def told(block: Block) -> str:
+    """Tell a block by its kind and size."""
+    match block:
+        case ToolCallBlock():
+            return f"{block.name}({', '.join(block.arguments)})"
+        case CitationBlock():
+            return "citation"
+        case ProviderExtensionBlock(data={"type": str(kind)}):
+            return kind
+        case _:
+            return f"{block.type} {len(getattr(block, 'text', ''))}"
+
+
+def described(
+    outcome: ModelResponse | ModelError, told: Callable[[Block], str] = told
+) -> Answer | Failure:
     """Tell an outcome in the terms of the tables."""
     if isinstance(outcome, ModelError):
         return Failure(
@@ -74,7 +176,7 @@ def described(outcome: ModelResponse | ModelError) -> Answer | Failure:
         )
     usage = outcome.usage
     return Answer(
-        [_told(block) for block in outcome.message.content],
+        [told(block) for block in outcome.message.content],
         None
         if usage is None
         else (
@@ -87,18 +189,6 @@ def described(outcome: ModelResponse | ModelError) -> Answer | Failure:
         outcome.finish_reason,
         outcome.raw_finish_reason,
     )
-
-
-def _told(block: Block) -> str:
-    match block:
-        case ToolCallBlock():
-            return f"{block.name}({', '.join(block.arguments)})"
-        case CitationBlock():
-            return "citation"
-        case ProviderExtensionBlock(data={"type": str(kind)}):
-            return kind
-        case _:
-            return f"{block.type} {len(getattr(block, 'text', ''))}"
 
 
 def without_new_ids(outcome: ModelResponse | ModelError) -> object:

@@ -4,9 +4,7 @@ The folder is not part of the repository, and nothing of its texts is: a block i
 and length, a call by its name and the names of its arguments.
 """
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +12,11 @@ from tests.harness.providers.recorded import (
     REQUEST,
     Answer,
     Failure,
+    cases,
+    chat_model,
     described,
+    document_of,
+    is_streamed,
     outcome,
     replies,
     without_new_ids,
@@ -35,10 +37,8 @@ from tinyagents.harness.model import (
     StreamMerger,
     UsageDelta,
 )
-from tinyagents.harness.providers import PROVIDERS, OpenAIChatModel
 
-_PRESETS = {"google-gla": "google", "ollama-cloud": "ollama"}
-
+API = "openai_chat"
 
 EXPECTED: dict[str, Answer | Failure] = {
     "azure-content-filter": Answer([], (15, 19, 0, 0, 0), "content_filter", "content_filter"),
@@ -185,24 +185,22 @@ EXPECTED: dict[str, Answer | Failure] = {
 
 
 def test_every_recorded_case_has_an_expectation(shared: Path) -> None:
-    cases = {path.stem for path in (shared / "fixtures/providers/openai_chat").glob("*.json")}
-    assert cases == set(EXPECTED)
+    assert cases(shared, API) == set(EXPECTED)
 
 
 @pytest.mark.parametrize("case", EXPECTED)
 async def test_a_recorded_answer_is_understood_however_its_bytes_arrive(
     case: str, shared: Path
 ) -> None:
-    document = json.loads((shared / f"fixtures/providers/openai_chat/{case}.json").read_text())
-    streamed = bool(document["request"]["body"].get("stream"))
+    document = document_of(shared, API, case)
     forms = replies(document["response"])
     expected = EXPECTED[case]
 
     def script(_seen: Seen) -> Reply:
         return forms[len(server.requests) - 1]
 
-    async with serve(script) as server, _model(document, server.url) as model:
-        seen = [await outcome(model, streamed) for _ in forms]
+    async with serve(script) as server, chat_model(document, server.url) as model:
+        seen = [await outcome(model, is_streamed(document)) for _ in forms]
     for each in seen:
         assert described(each) == expected
     assert all(without_new_ids(each) == without_new_ids(seen[0]) for each in seen)
@@ -217,11 +215,11 @@ STREAMS = [
 async def test_the_deltas_of_a_recorded_stream_make_the_same_message_as_its_last_item(
     case: str, shared: Path
 ) -> None:
-    document = json.loads((shared / f"fixtures/providers/openai_chat/{case}.json").read_text())
+    document = document_of(shared, API, case)
     merger = StreamMerger()
     async with (
         serve(replies(document["response"])[0]) as server,
-        _model(document, server.url) as model,
+        chat_model(document, server.url) as model,
     ):
         items = [item async for item in model.stream(REQUEST)]
     for item in items[:-1]:
@@ -234,15 +232,3 @@ async def test_the_deltas_of_a_recorded_stream_make_the_same_message_as_its_last
     assert merged.refusal == final.refusal
     usages = [item.usage for item in items if isinstance(item, UsageDelta)]
     assert usages[-1:] == ([final.usage] if final.usage else [])
-
-
-def _model(document: dict[str, Any], url: str) -> OpenAIChatModel:
-    provider = _PRESETS.get(document["provider"], document["provider"])
-    known = provider if provider in PROVIDERS else "compatible"
-    # On a server of ours the preset's own rules must hold, so that they are what is tested.
-    return OpenAIChatModel(
-        document["request"]["body"].get("model", "model"),
-        provider=PROVIDERS[known],
-        api_key="the-key-of-a-test",
-        base_url=f"{url}/v1",
-    )

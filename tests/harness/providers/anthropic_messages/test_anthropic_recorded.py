@@ -4,7 +4,6 @@ The folder is not part of the repository, and nothing of its texts is: a block i
 and length, a call by its name and the names of its arguments.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,11 @@ from tests.harness.providers.recorded import (
     REQUEST,
     Answer,
     Failure,
+    anthropic_model,
+    cases,
     described,
+    document_of,
+    is_streamed,
     outcome,
     replies,
     without_new_ids,
@@ -39,7 +42,7 @@ from tinyagents.harness.model import (
 )
 from tinyagents.harness.providers import AnthropicModel
 
-_FOLDER = "fixtures/providers/anthropic_messages"
+API = "anthropic_messages"
 
 EXPECTED: dict[str, Answer | Failure] = {
     "cache-read": Answer(["text 961"], (1167, 202, 1163, 0, 0), "stop", "end_turn"),
@@ -114,22 +117,21 @@ EXPECTED: dict[str, Answer | Failure] = {
 
 
 def test_every_recorded_case_has_an_expectation(shared: Path) -> None:
-    assert {path.stem for path in (shared / _FOLDER).glob("*.json")} == set(EXPECTED)
+    assert cases(shared, API) == set(EXPECTED)
 
 
 @pytest.mark.parametrize("case", EXPECTED)
 async def test_a_recorded_answer_is_understood_however_its_bytes_arrive(
     case: str, shared: Path
 ) -> None:
-    document = _document(case, shared)
-    streamed = bool(document["request"]["body"].get("stream"))
+    document = document_of(shared, API, case)
     forms = replies(document["response"])
 
     def script(_seen: Seen) -> Reply:
         return forms[len(server.requests) - 1]
 
-    async with serve(script) as server, _model(document, server.url) as model:
-        seen = [await outcome(model, streamed) for _ in forms]
+    async with serve(script) as server, anthropic_model(document, server.url) as model:
+        seen = [await outcome(model, is_streamed(document)) for _ in forms]
     assert [described(each) for each in seen] == [EXPECTED[case]] * len(forms)
     assert all(without_new_ids(each) == without_new_ids(seen[0]) for each in seen)
 
@@ -143,11 +145,11 @@ STREAMS = [
 async def test_the_deltas_of_a_recorded_stream_make_the_same_message_as_its_last_item(
     case: str, shared: Path
 ) -> None:
-    document = _document(case, shared)
+    document = document_of(shared, API, case)
     merger = StreamMerger()
     async with (
         serve(replies(document["response"])[0]) as server,
-        _model(document, server.url) as model,
+        anthropic_model(document, server.url) as model,
     ):
         items = [item async for item in model.stream(REQUEST)]
     for item in items[:-1]:
@@ -173,7 +175,7 @@ WHOLE = [
 
 @pytest.mark.parametrize("case", WHOLE)
 async def test_a_recorded_answer_goes_back_as_it_came(case: str, shared: Path) -> None:
-    document = _document(case, shared)
+    document = document_of(shared, API, case)
     sent: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -186,17 +188,3 @@ async def test_a_recorded_answer_goes_back_as_it_came(case: str, shared: Path) -
         next_turn = [*REQUEST.messages, first.message, UserMessage(content="go on")]
         await model.invoke(ModelRequest(messages=next_turn))
     assert sent[1]["messages"][1]["content"] == document["response"]["body"]["content"]
-
-
-def _document(case: str, shared: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((shared / f"{_FOLDER}/{case}.json").read_text())
-    return document
-
-
-def _model(document: dict[str, Any], url: str) -> AnthropicModel:
-    return AnthropicModel(
-        document["request"]["body"]["model"],
-        provider="anthropic",
-        api_key="the-key-of-a-test",
-        base_url=url,
-    )

@@ -5,31 +5,35 @@ and length, a call by its name and the names of its arguments.
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from tests.harness.providers.server import Reply, Seen, cut, serve, single_bytes
+from tests.harness.providers import recorded
+from tests.harness.providers.recorded import (
+    REQUEST,
+    Answer,
+    Failure,
+    cases,
+    described,
+    document_of,
+    gemini_model,
+    is_streamed,
+    outcome,
+    replies,
+    without_new_ids,
+)
+from tests.harness.providers.server import Reply, Seen, serve
 from tinyagents.harness.errors import (
     AuthenticationError,
     BadRequestError,
     ContentFilterError,
     MalformedResponseError,
-    ModelError,
     RateLimitError,
     ServerError,
 )
-from tinyagents.harness.message import (
-    AssistantMessage,
-    Block,
-    CitationBlock,
-    ProviderExtensionBlock,
-    ToolCallBlock,
-    UserMessage,
-)
+from tinyagents.harness.message import Block, CitationBlock, ProviderExtensionBlock
 from tinyagents.harness.model import (
     MessageDelta,
     ModelRequest,
@@ -37,34 +41,12 @@ from tinyagents.harness.model import (
     StreamCompleted,
     StreamMerger,
     UsageDelta,
-    drain,
 )
-from tinyagents.harness.providers import GeminiModel
 
-_SMALL = 1_500
-"""Bytes: bodies up to here are also sent one byte at a time."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    blocks: list[str]
-    usage: tuple[int, int, int, int] | None
-    """Input, output, cache read, reasoning."""
-    finish: str | None
-    raw_finish: str | None
-
-
-@dataclass(frozen=True)
-class Failure:
-    cls: type[ModelError]
-    status: int | None
-    code: str | None
-    retryable: bool
-    retry_after: float | None = None
-
+API = "google_gemini"
 
 EXPECTED: dict[str, Answer | Failure] = {
-    "cached-content": Answer(["text 6"], (3520, 44, 3512, 42), "stop", "STOP"),
+    "cached-content": Answer(["text 6"], (3520, 44, 3512, 0, 42), "stop", "STOP"),
     "code-execution": Answer(
         [
             "executableCode",
@@ -73,7 +55,7 @@ EXPECTED: dict[str, Answer | Failure] = {
             "codeExecutionResult",
             "text 131 signed",
         ],
-        (1989, 943, 0, 773),
+        (1989, 943, 0, 0, 773),
         "stop",
         "STOP",
     ),
@@ -83,21 +65,21 @@ EXPECTED: dict[str, Answer | Failure] = {
         RateLimitError, 429, "RESOURCE_EXHAUSTED", retryable=True, retry_after=48.0
     ),
     "function-responses": Answer(
-        ["generate_topic() signed"], (348, 50, 0, 40), "tool_calls", "STOP"
+        ["generate_topic() signed"], (348, 50, 0, 0, 40), "tool_calls", "STOP"
     ),
     "grounding": Answer(
-        ["text 103", "citation 0-31", "citation 32-103"], (303, 297, 0, 257), "stop", "STOP"
+        ["text 103", "citation 0-31", "citation 32-103"], (303, 297, 0, 0, 257), "stop", "STOP"
     ),
-    "image-input": Answer(["text 17"], (1817, 5, 0, 0), "stop", "STOP"),
-    "json-schema": Answer(["text 50"], (8, 20, 0, 0), "stop", "STOP"),
-    "max-tokens-empty": Answer([], (15, 2, 0, 2), "length", "MAX_TOKENS"),
+    "image-input": Answer(["text 17"], (1817, 5, 0, 0, 0), "stop", "STOP"),
+    "json-schema": Answer(["text 50"], (8, 20, 0, 0, 0), "stop", "STOP"),
+    "max-tokens-empty": Answer([], (15, 2, 0, 0, 2), "length", "MAX_TOKENS"),
     "parallel-function-calls": Answer(
         ["generate_topic() signed", "generate_topic()", "generate_topic()"],
-        (83, 220, 0, 190),
+        (83, 220, 0, 0, 190),
         "tool_calls",
         "STOP",
     ),
-    "plain-text": Answer(["text 32"], (13, 8, 0, 0), "stop", "STOP"),
+    "plain-text": Answer(["text 32"], (13, 8, 0, 0, 0), "stop", "STOP"),
     "prompt-blocked": Failure(ContentFilterError, 200, "MODEL_ARMOR", retryable=False),
     "reconstructed-error-500": Failure(ServerError, 500, "INTERNAL", retryable=True),
     "reconstructed-error-503": Failure(ServerError, 503, "UNAVAILABLE", retryable=True),
@@ -105,39 +87,42 @@ EXPECTED: dict[str, Answer | Failure] = {
         MalformedResponseError, 200, "MALFORMED_FUNCTION_CALL", retryable=True
     ),
     "reconstructed-stream-error": Failure(ServerError, 503, "UNAVAILABLE", retryable=True),
-    "safety-block": Answer([], (14, 0, 0, 0), "content_filter", "SAFETY"),
-    "stream-function-call": Answer(["get_capital(country)"], (52, 5, 0, 0), "tool_calls", "STOP"),
-    "stream-text": Answer(["text 34"], (79, 12, 0, 0), "stop", "STOP"),
-    "stream-thoughts": Answer(
-        ["reasoning 1575", "text 117 signed", "text 1821"], (34, 1256, 0, 787), "stop", "STOP"
+    "safety-block": Answer([], (14, 0, 0, 0, 0), "content_filter", "SAFETY"),
+    "stream-function-call": Answer(
+        ["get_capital(country)"], (52, 5, 0, 0, 0), "tool_calls", "STOP"
     ),
-    "stream-url-context": Answer(["text 37", "citation 0-37"], (4642, 62, 0, 37), "stop", "STOP"),
+    "stream-text": Answer(["text 34"], (79, 12, 0, 0, 0), "stop", "STOP"),
+    "stream-thoughts": Answer(
+        ["reasoning 1575", "text 117 signed", "text 1821"], (34, 1256, 0, 0, 787), "stop", "STOP"
+    ),
+    "stream-url-context": Answer(
+        ["text 37", "citation 0-37"], (4642, 62, 0, 0, 37), "stop", "STOP"
+    ),
     "unexpected-tool-call": Answer(
-        ["list_files() signed"], (22, 449, 0, 446), "tool_calls", "UNEXPECTED_TOOL_CALL"
+        ["list_files() signed"], (22, 449, 0, 0, 446), "tool_calls", "UNEXPECTED_TOOL_CALL"
     ),
 }
 
 
 def test_every_recorded_case_has_an_expectation(shared: Path) -> None:
-    cases = {path.stem for path in (shared / "fixtures/providers/google_gemini").glob("*.json")}
-    assert cases == set(EXPECTED)
+    assert cases(shared, API) == set(EXPECTED)
 
 
 @pytest.mark.parametrize("case", EXPECTED)
 async def test_a_recorded_answer_is_understood_however_its_bytes_arrive(
     case: str, shared: Path
 ) -> None:
-    document = _case(shared, case)
-    replies = _replies(document["response"])
+    document = document_of(shared, API, case)
+    forms = replies(document["response"])
 
     def script(_seen: Seen) -> Reply:
-        return replies[len(server.requests) - 1]
+        return forms[len(server.requests) - 1]
 
-    async with serve(script) as server, _model(document, server.url) as model:
-        seen = [await _outcome(model, document) for _ in replies]
-    for outcome in seen:
-        assert _described(outcome) == EXPECTED[case]
-    assert all(_without_new_ids(outcome) == _without_new_ids(seen[0]) for outcome in seen)
+    async with serve(script) as server, gemini_model(document, server.url) as model:
+        seen = [await outcome(model, is_streamed(document)) for _ in forms]
+    for each in seen:
+        assert described(each, told) == EXPECTED[case]
+    assert all(without_new_ids(each) == without_new_ids(seen[0]) for each in seen)
     asked = document["request"]["path"].rpartition("/models/")[2]
     assert {request.path for request in server.requests} == {f"/v1beta/models/{asked}"}
 
@@ -147,15 +132,15 @@ ANSWERS = [case for case, expected in EXPECTED.items() if isinstance(expected, A
 
 @pytest.mark.parametrize("case", ANSWERS)
 async def test_what_a_recorded_answer_held_goes_back_part_by_part(case: str, shared: Path) -> None:
-    document = _case(shared, case)
+    document = document_of(shared, API, case)
     async with (
-        serve(_replies(document["response"])[0]) as server,
-        _model(document, server.url) as model,
+        serve(replies(document["response"])[0]) as server,
+        gemini_model(document, server.url) as model,
     ):
-        outcome = await _outcome(model, document)
-        assert isinstance(outcome, ModelResponse)
-        calls = iter(outcome.message.tool_calls)
-        history = ModelRequest(messages=[*_REQUEST.messages, outcome.message, *_REQUEST.messages])
+        answer = await outcome(model, is_streamed(document))
+        assert isinstance(answer, ModelResponse)
+        calls = iter(answer.message.tool_calls)
+        history = ModelRequest(messages=[*REQUEST.messages, answer.message, *REQUEST.messages])
         async for _ in model.stream(history):
             pass
     sent = [c["parts"] for c in server.requests[-1].document["contents"] if c["role"] == "model"]
@@ -171,13 +156,13 @@ async def test_what_a_recorded_answer_held_goes_back_part_by_part(case: str, sha
 async def test_the_deltas_of_a_recorded_stream_make_the_same_message_as_its_last_item(
     case: str, shared: Path
 ) -> None:
-    document = _case(shared, case)
+    document = document_of(shared, API, case)
     merger = StreamMerger()
     async with (
-        serve(_replies(document["response"])[0]) as server,
-        _model(document, server.url) as model,
+        serve(replies(document["response"])[0]) as server,
+        gemini_model(document, server.url) as model,
     ):
-        items = [item async for item in model.stream(_REQUEST)]
+        items = [item async for item in model.stream(REQUEST)]
     for item in items[:-1]:
         assert item != MessageDelta()
         merger.add(item)
@@ -190,26 +175,6 @@ async def test_the_deltas_of_a_recorded_stream_make_the_same_message_as_its_last
     assert merged.text == final.text
     usages = [item.usage for item in items if isinstance(item, UsageDelta)]
     assert usages[-1:] == ([final.usage] if final.usage else [])
-
-
-_REQUEST = ModelRequest(messages=[UserMessage(content="hello")])
-
-
-def _case(shared: Path, case: str) -> dict[str, Any]:
-    path = shared / f"fixtures/providers/google_gemini/{case}.json"
-    document: dict[str, Any] = json.loads(path.read_text())
-    return document
-
-
-def _replies(response: dict[str, Any]) -> list[Reply]:
-    body = response["sse"].encode() if "sse" in response else orjson.dumps(response["body"])
-    forms = [(body,), cut(body, seed=1), cut(body, seed=2, pieces=30)]
-    if len(body) <= _SMALL:
-        forms.append(single_bytes(body))
-    return [
-        Reply(pieces=pieces, status=response["status"], headers=response.get("headers", {}))
-        for pieces in forms
-    ]
 
 
 def _parts(response: dict[str, Any]) -> list[dict[str, Any]]:
@@ -237,61 +202,13 @@ def _merged(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return merged
 
 
-def _model(document: dict[str, Any], url: str) -> GeminiModel:
-    name = document["request"]["path"].partition("/models/")[2].partition(":")[0]
-    return GeminiModel(name, api_key="the-key-of-a-test", base_url=f"{url}/v1beta")
-
-
-async def _outcome(model: GeminiModel, document: dict[str, Any]) -> ModelResponse | ModelError:
-    try:
-        if "stream" in document["request"]["path"]:
-            return await drain(model.stream(_REQUEST))
-        return await model.invoke(_REQUEST)
-    except ModelError as error:
-        return error
-
-
-def _described(outcome: ModelResponse | ModelError) -> Answer | Failure:
-    if isinstance(outcome, ModelError):
-        return Failure(
-            type(outcome), outcome.status, outcome.code, outcome.retryable, outcome.retry_after
-        )
-    usage = outcome.usage
-    return Answer(
-        [_told(block) for block in outcome.message.content],
-        None
-        if usage is None
-        else (
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cache_read_tokens,
-            usage.reasoning_tokens,
-        ),
-        outcome.finish_reason,
-        outcome.raw_finish_reason,
-    )
-
-
-def _told(block: Block) -> str:
+def told(block: Block) -> str:
+    """Tell a block as ever, with its signature and the place that it cites."""
     signed = " signed" if "thoughtSignature" in str(block.provider_data) else ""
     match block:
-        case ToolCallBlock():
-            return f"{block.name}({', '.join(block.arguments)}){signed}"
         case CitationBlock():
             return f"citation {block.start}-{block.end}"
         case ProviderExtensionBlock(data=dict(data)):
             return next(iter(data))
         case _:
-            return f"{block.type} {len(getattr(block, 'text', ''))}{signed}"
-
-
-def _without_new_ids(outcome: ModelResponse | ModelError) -> object:
-    """The parts that must be equal, without the ids that are made for calls that have none."""
-    if isinstance(outcome, ModelError):
-        return str(outcome)
-    blocks = [
-        block.model_copy(update={"id": ""}) if isinstance(block, ToolCallBlock) else block
-        for block in outcome.message.content
-    ]
-    message = AssistantMessage(content=blocks, usage=outcome.usage)
-    return message, outcome.raw, outcome.safety, outcome.model
+            return recorded.told(block) + signed

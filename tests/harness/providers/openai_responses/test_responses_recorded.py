@@ -14,9 +14,13 @@ from tests.harness.providers.recorded import (
     REQUEST,
     Answer,
     Failure,
+    cases,
     described,
+    document_of,
+    is_streamed,
     outcome,
     replies,
+    responses_model,
     without_new_ids,
 )
 from tests.harness.providers.server import Reply, Seen, serve
@@ -31,7 +35,8 @@ from tinyagents.harness.model import (
     StreamMerger,
     UsageDelta,
 )
-from tinyagents.harness.providers import RESPONSES_PROVIDERS, OpenAIResponsesModel
+
+API = "openai_responses"
 
 EXPECTED: dict[str, Answer | Failure] = {
     "deepseek-error-400-octet-stream": Failure(
@@ -95,22 +100,6 @@ ANSWERS = [case for case, expected in EXPECTED.items() if isinstance(expected, A
 STREAMS = [case for case in ANSWERS if "stream" in case]
 
 
-def document_of(case: str, shared: Path) -> dict[str, Any]:
-    path = shared / f"fixtures/providers/openai_responses/{case}.json"
-    document: dict[str, Any] = json.loads(path.read_text())
-    return document
-
-
-def model_of(document: dict[str, Any], url: str) -> OpenAIResponsesModel:
-    # On a server of ours the preset's own rules must hold, so that they are what is tested.
-    return OpenAIResponsesModel(
-        document["request"]["body"]["model"],
-        provider=RESPONSES_PROVIDERS[document["provider"]],
-        api_key="the-key-of-a-test",
-        base_url=f"{url}/v1",
-    )
-
-
 def whole_of(response: dict[str, Any]) -> dict[str, Any]:
     """The answer in one piece: a stream's last event holds it."""
     if "body" in response:
@@ -122,23 +111,21 @@ def whole_of(response: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_recorded_case_has_an_expectation(shared: Path) -> None:
-    cases = {path.stem for path in (shared / "fixtures/providers/openai_responses").glob("*.json")}
-    assert cases == set(EXPECTED)
+    assert cases(shared, API) == set(EXPECTED)
 
 
 @pytest.mark.parametrize("case", EXPECTED)
 async def test_a_recorded_answer_is_understood_however_its_bytes_arrive(
     case: str, shared: Path
 ) -> None:
-    document = document_of(case, shared)
-    streamed = bool(document["request"]["body"].get("stream"))
+    document = document_of(shared, API, case)
     forms = replies(document["response"])
 
     def script(_seen: Seen) -> Reply:
         return forms[len(server.requests) - 1]
 
-    async with serve(script) as server, model_of(document, server.url) as model:
-        seen = [await outcome(model, streamed) for _ in forms]
+    async with serve(script) as server, responses_model(document, server.url) as model:
+        seen = [await outcome(model, is_streamed(document)) for _ in forms]
     for each in seen:
         assert described(each) == EXPECTED[case]
     assert all(without_new_ids(each) == without_new_ids(seen[0]) for each in seen)
@@ -148,11 +135,11 @@ async def test_a_recorded_answer_is_understood_however_its_bytes_arrive(
 async def test_a_recorded_stream_makes_the_message_of_the_plain_answer(
     case: str, shared: Path
 ) -> None:
-    document = document_of(case, shared)
+    document = document_of(shared, API, case)
     forms = iter([replies(document["response"])[0], Reply.json(whole_of(document["response"]))])
     async with (
         serve(lambda _: next(forms)) as server,
-        model_of(document, server.url) as model,
+        responses_model(document, server.url) as model,
     ):
         items = [item async for item in model.stream(REQUEST)]
         plain = await model.invoke(REQUEST)
@@ -177,11 +164,11 @@ async def test_a_recorded_stream_makes_the_message_of_the_plain_answer(
 async def test_a_recorded_answer_goes_back_field_by_field_as_it_came(
     case: str, shared: Path
 ) -> None:
-    document = document_of(case, shared)
+    document = document_of(shared, API, case)
     whole = whole_of(document["response"])
     async with (
         serve(Reply.json(whole)) as server,
-        model_of(document, server.url) as model,
+        responses_model(document, server.url) as model,
     ):
         answer = await outcome(model, streamed=False)
         assert isinstance(answer, ModelResponse)
