@@ -170,3 +170,10 @@ def bench(session: nox.Session) -> None:
     """Measure the package against a bare loop: ``-- --help`` says what can be chosen."""
     session.install("-e", ".")
     session.run("python", "benchmarks/run.py", *session.posargs)
+
+
+@nox.session
+def sse(session: nox.Session) -> None:
+    """Measure how fast streams are read, beside OpenAI's own client."""
+    session.install("-e", ".", *group("rival"))
+    session.run("python", "benchmarks/sse.py", *session.posargs)
