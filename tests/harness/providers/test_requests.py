@@ -878,7 +878,7 @@ async def test_what_claude_thought_behind_its_own_api_is_not_sent_to_its_other_o
 async def test_a_message_is_encoded_once_and_forgotten_with_it(router: respx.MockRouter) -> None:
     asked = model()
     # What is kept shows in nothing but the time and the memory that a call takes.
-    known = asked._encoder._wires._known
+    known = asked._variants.of(frozenset())[1]._wires._known
     history: list[Message] = [UserMessage(content=str(n)) for n in range(5)]
     async with asked:
         await asked.invoke(ModelRequest(messages=[*history]))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._anthropic import AnthropicModel
     from ._anthropic_models import MESSAGES_PROVIDERS, MessagesPreset
     from ._gemini import GeminiModel
+    from ._local import LocalRuntime
     from ._mock import MockModel
     from ._ollama import OllamaModel
     from ._openai_chat import OpenAIChatModel
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from ._profile_table import KnownModel, ProfileTable, load_profiles
     from ._resolve import resolve_model
     from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
+    from ._shapes import Adaptation
     from ._transport import HttpClient, Timeouts
 
 _HOMES = {
     "_anthropic": ("AnthropicModel",),
     "_anthropic_models": ("MESSAGES_PROVIDERS", "MessagesPreset"),
     "_gemini": ("GeminiModel",),
+    "_local": ("LocalRuntime",),
     "_mock": ("MockModel",),
     "_ollama": ("OllamaModel",),
     "_openai_chat": ("OpenAIChatModel",),
@@ -34,6 +37,7 @@ _HOMES = {
     "_profile_table": ("KnownModel", "ProfileTable", "load_profiles"),
     "_resolve": ("resolve_model",),
     "_responses_presets": ("RESPONSES_PROVIDERS", "ResponsesPreset"),
+    "_shapes": ("Adaptation",),
     "_transport": ("HttpClient", "Timeouts"),
 }
 
@@ -41,10 +45,12 @@ __all__ = (
     "MESSAGES_PROVIDERS",
     "PROVIDERS",
     "RESPONSES_PROVIDERS",
+    "Adaptation",
     "AnthropicModel",
     "GeminiModel",
     "HttpClient",
     "KnownModel",
+    "LocalRuntime",
     "MessagesPreset",
     "MockModel",
     "OllamaModel",

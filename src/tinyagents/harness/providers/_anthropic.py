@@ -25,6 +25,7 @@ from ._json import as_list
 from ._presets import choose_preset
 from ._profile_table import ProfileTable
 from ._reader import AnswerAssembler
+from ._shapes import Shape
 from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class AnthropicModel(HttpModel):
 
     Constructing one does no I/O. It may be shared by runs, event loops and threads. Connections are
     opened at the first call and closed by :meth:`aclose`, by ``async with model``, or when their
-    event loop ends. The model neither retries nor falls back: the run does.
+    event loop ends. The model neither retries what failed nor falls back: the run does.
 
     The API wants ``max_tokens`` in every request: where the settings have none, 16,384 and the
     thinking budget on top are asked for, or less where the model is known to answer with less.
@@ -66,6 +67,8 @@ class AnthropicModel(HttpModel):
         settings: Beneath the settings of each request. Their ``provider_options`` are fields of the
             API: ``tools`` adds tools that the provider runs, ``betas`` names betas of one request.
         http2: Offer HTTP/2; needs the extra ``http2``.
+        adapt: Send a request that is refused for its shape again in one that the server takes, and
+            keep to it: see :attr:`adaptations`.
         betas: Betas of every request, sent in the header ``anthropic-beta``.
         cache_ttl: How long the provider keeps what the cacheable segments of a request mark.
 
@@ -88,6 +91,7 @@ class AnthropicModel(HttpModel):
         profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
+        adapt: bool = True,
         betas: Sequence[str] = (),
         cache_ttl: CacheTtl = "5m",
     ) -> None:
@@ -104,7 +108,7 @@ class AnthropicModel(HttpModel):
             http2=http2,
         )
         profile = profile or derive_messages_profile(preset, model, profiles)
-        super().__init__(endpoint, profile=profile, settings=settings)
+        super().__init__(endpoint, profile=profile, settings=settings, adapt=adapt)
         versioned = endpoint.base_url.endswith("/v1")
         self._url = endpoint.url("messages" if versioned else "v1/messages")
         # A header of one call takes the place of the one of all calls, so both are joined there.
@@ -140,7 +144,12 @@ class AnthropicModel(HttpModel):
         }
 
     def _prepare(
-        self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
+        self,
+        request: ModelRequest,
+        ctx: "RunContext[Any] | None",
+        *,
+        stream: bool,
+        given_up: frozenset[Shape],
     ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)

@@ -146,6 +146,11 @@ class Endpoint:
         return self._base_url
 
     @property
+    def missing_model(self) -> str | None:
+        """What helps when the server does not have the model; may hold ``{model}``."""
+        return self._preset.missing_model
+
+    @property
     def has_bare_host(self) -> bool:
         """Whether the base URL ends with its host."""
         return "/" not in self._base_url.partition("//")[2]
@@ -210,6 +215,22 @@ class Endpoint:
             provider=self.provider,
             model=self._model,
             timeout=settings.timeout,
+        )
+
+    def question(self, url: str) -> HttpCall:
+        """Return a request that asks for what is at an address.
+
+        Raises:
+            ConfigurationError: The key is missing.
+        """
+        fixed, _ = self._authorization()
+        return HttpCall(
+            url=url,
+            headers=fixed,
+            body=b"",
+            provider=self.provider,
+            model=self._model,
+            method="GET",
         )
 
     async def post(self, call: HttpCall) -> HttpAnswer:

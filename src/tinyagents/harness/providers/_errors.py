@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any
 
 from ..errors import (
@@ -31,6 +32,9 @@ from ._json import as_integer, as_list, as_object, as_text
 
 _LONGEST_MESSAGE = 2_000
 """Characters of a provider's own words that an error repeats; ``raw`` holds them all."""
+
+_MOST_PLACES = 20
+"""Places in a request that an error is told of."""
 
 _LONGEST_PAGE = 10_000
 """Characters of a page that are searched for words: the search takes their square."""
@@ -101,6 +105,20 @@ _QUOTA_WORDS = (
     "billing_error",
     "model not available for your plan",
 )
+# What local runtimes say when the model's chat template cannot render the messages: LM Studio,
+# llama.cpp, and the templates themselves.
+_TEMPLATE_STATUSES = frozenset({None, 400, 422, 500})
+_TEMPLATE_WORDS = re.compile(
+    r"rendering prompt with jinja|jinja exception|chat[_ ]template"
+    r"|roles must alternate|system role (?:is )?not supported|requires --jinja"
+)
+_TEMPLATE_CODE = "chat_template"
+_TEMPLATE_ADVICE = (
+    "the model's chat template cannot render these messages: `fold_system=True` in the preset puts "
+    "system messages into the user's, otherwise give the server a template for the roles and tools "
+    "in use"
+)
+
 # Zhipu's codes for an account without balance, as whole numbers only.
 _QUOTA_NUMBERS = re.compile(r"(?<!\d)(?:1113|1311)(?!\d)")
 
@@ -139,6 +157,8 @@ class _Facts:
     request_id: str | None
     quoted: str
     """Everything that a judgement may rest on, in lower case."""
+    parameter: str
+    """The part of the request that is at fault, in lower case; empty when it is not named."""
 
 
 def error_from_response(
@@ -185,6 +205,12 @@ def error_from_response(
         model=model,
         raw=payload,
     )
+
+
+def refusal_of(error: ModelError) -> tuple[str, str]:
+    """Return what a provider's refusal says and the parameter that it names, in lower case."""
+    facts = _facts(error.raw, error.status)
+    return facts.quoted[: 2 * _LONGEST_MESSAGE], facts.parameter
 
 
 def error_from_payload(
@@ -289,6 +315,9 @@ def _judged(
     model: str,
     raw: Any,
 ) -> ModelError:
+    if status in _TEMPLATE_STATUSES and _TEMPLATE_WORDS.search(facts.quoted):
+        message = f"{facts.message}: {_TEMPLATE_ADVICE}"
+        facts = replace(facts, message=message, code=_TEMPLATE_CODE)
     cls, retryable = _class_of(facts, status)
     code = facts.code
     if cls is ContextOverflowError and (code is None or code.isdecimal()):
@@ -313,6 +342,8 @@ def _class_of(facts: _Facts, status: int | None) -> tuple[type[ModelError], bool
         return ContextOverflowError, None
     if code in _FILTER_CODES or any(phrase in words for phrase in _FILTER_WORDS):
         return ContentFilterError, None
+    if code == _TEMPLATE_CODE:
+        return BadRequestError, None
     match status:
         case None:
             return _class_by_words(words, code)
@@ -371,7 +402,8 @@ def _facts(payload: Any, status: int | None) -> _Facts:
     code = _code(details)
     named_status = status or _status(details, message)
     told, wait = _retry_info(listed), _wait_in(message)
-    quotable = (message, code, details.get("type"), details.get("param"))
+    parameter = as_text(details.get("param")) or _places(document)
+    quotable = (message, code, details.get("type"), parameter)
     quoted = " ".join(str(value) for value in (*quotable, *_reasons(listed)) if value)
     return _Facts(
         message=message,
@@ -381,6 +413,7 @@ def _facts(payload: Any, status: int | None) -> _Facts:
         renewed=told is not None and not _is_daily(listed),
         request_id=as_text(document.get("request_id")),
         quoted=quoted.lower(),
+        parameter=parameter.lower(),
     )
 
 
@@ -406,6 +439,16 @@ def _spoken(value: Any) -> str:
         return "; ".join(filter(None, map(_spoken, listed)))
     document = as_object(value) or {}
     return as_text(document.get("message")) or as_text(document.get("msg")) or ""
+
+
+def _places(document: Mapping[str, Any]) -> str:
+    """Return where FastAPI found something wrong: ``body.tools.0.strict``."""
+    found = as_list(document.get("detail"))
+    if found is None:  # Mistral's
+        found = as_list((as_object(document.get("message")) or {}).get("detail"))
+    places = (as_list((as_object(one) or {}).get("loc")) for one in found or ())
+    named = (".".join(map(str, place)) for place in islice(places, _MOST_PLACES) if place)
+    return " ".join(named)[:_LONGEST_MESSAGE]
 
 
 def _plain(text: str) -> str:

@@ -15,6 +15,7 @@ from ._presets import ServerPreset, choose_preset
 from ._profile_table import ProfileTable
 from ._profiles import with_facts
 from ._reader import AnswerAssembler
+from ._shapes import Shape
 from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class GeminiModel(HttpModel):
 
     Constructing one does no I/O. It may be shared by runs, event loops and threads. Connections are
     opened at the first call and closed by :meth:`aclose`, by ``async with model``, or when their
-    event loop ends. The model neither retries nor falls back: the run does.
+    event loop ends. The model neither retries what failed nor falls back: the run does.
 
     A call raises :class:`~tinyagents.harness.errors.InvalidRequestError` before anything is sent
     when the API has no form for part of the request,
@@ -71,6 +72,8 @@ class GeminiModel(HttpModel):
         profiles: The table in which the name is looked up; the built-in one when not given.
         settings: Beneath the settings of each request.
         http2: Offer HTTP/2; needs the extra ``http2``.
+        adapt: Send a request that is refused for its shape again in one that the server takes, and
+            keep to it: see :attr:`adaptations`.
 
     Raises:
         ConfigurationError: The provider is not known.
@@ -91,6 +94,7 @@ class GeminiModel(HttpModel):
         profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
+        adapt: bool = True,
     ) -> None:
         preset = choose_preset(provider, base_url, GEMINI_PROVIDERS, default="gemini")
         name = model.strip().removeprefix("models/")
@@ -106,7 +110,10 @@ class GeminiModel(HttpModel):
             http2=http2,
         )
         super().__init__(
-            endpoint, profile=profile or _profile(preset.name, name, profiles), settings=settings
+            endpoint,
+            profile=profile or _profile(preset.name, name, profiles),
+            settings=settings,
+            adapt=adapt,
         )
         version = "v1beta/" if endpoint.has_bare_host else ""
         path = quote(name if "/" in name else f"models/{name}", safe="/:@")
@@ -121,7 +128,12 @@ class GeminiModel(HttpModel):
         return {"api": "gemini", "url": self._url}
 
     def _prepare(
-        self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
+        self,
+        request: ModelRequest,
+        ctx: "RunContext[Any] | None",
+        *,
+        stream: bool,
+        given_up: frozenset[Shape],
     ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)

@@ -6,22 +6,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..model import ModelProfile, ModelRequest, ModelSettings
-from ..text import encode_json
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
-from ._ollama_profile import OLLAMA_SERVERS, basic_profile, told_profile
-from ._ollama_request import OllamaRequestEncoder
+from ._json import as_object
+from ._local import PROBE_SECONDS, load_model, show_model
+from ._ollama_profile import OLLAMA_SERVERS, basic_profile
+from ._ollama_request import RUNTIME_OPTIONS, OllamaRequestEncoder
 from ._ollama_response import OllamaAssembler
 from ._presets import choose_preset
 from ._profile_table import ProfileTable
 from ._reader import AnswerAssembler
+from ._shapes import Shape
 from ._sse import JsonLineParser
 from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext
-
-_PROBE_SECONDS = 10.0
 
 
 class OllamaModel(HttpModel):
@@ -30,7 +30,7 @@ class OllamaModel(HttpModel):
     Constructing one does no I/O, and it never asks the server what the model can do unless
     :meth:`probe` is called. It may be shared by runs, event loops and threads. Connections are
     opened at the first call and closed by :meth:`aclose`, by ``async with model``, or when their
-    event loop ends. The model neither retries nor falls back: the run does.
+    event loop ends. The model neither retries what failed nor falls back: the run does.
 
     A call raises :class:`~tinyagents.harness.errors.InvalidRequestError` before anything is sent
     when the API has no form for part of the request, such as a forced tool choice, and a
@@ -56,6 +56,8 @@ class OllamaModel(HttpModel):
         profiles: The table in which the name is looked up; the built-in one when not given.
         settings: Beneath the settings of each request.
         http2: Offer HTTP/2; needs the extra ``http2``.
+        adapt: Send a request that is refused for its shape, such as a wish for thinking, again in
+            one that the model takes, and keep to it: see :attr:`adaptations`.
         num_ctx: Tokens of context to load the model with. Without it the server's default counts,
             which is often far less than the model could take: what is longer is cut silently.
         keep_alive: How long the model stays loaded after a call: seconds, a text such as ``"10m"``,
@@ -80,6 +82,7 @@ class OllamaModel(HttpModel):
         profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
+        adapt: bool = True,
         num_ctx: int | None = None,
         keep_alive: float | str | None = None,
     ) -> None:
@@ -100,6 +103,8 @@ class OllamaModel(HttpModel):
             endpoint,
             profile=profile or basic_profile(preset, model, profiles, num_ctx=num_ctx),
             settings=_settings(num_ctx, keep_alive).merged(settings),
+            adapt=adapt,
+            dispensable=frozenset({"thinking", "native_tools"}),
         )
         self._url = endpoint.url("api/chat")
         self._encoder = OllamaRequestEncoder(preset.name, model)
@@ -115,7 +120,7 @@ class OllamaModel(HttpModel):
         http_client: HttpClient | None = None,
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
-        timeout: float | Timeouts | None = _PROBE_SECONDS,  # noqa: ASYNC109 - the transport's own
+        timeout: float | Timeouts | None = PROBE_SECONDS,  # noqa: ASYNC109 - the transport's own
         http2: bool = False,
         num_ctx: int | None = None,
     ) -> ModelProfile:
@@ -141,30 +146,44 @@ class OllamaModel(HttpModel):
             num_ctx=num_ctx,
         )
         async with asked:
-            return await asked._probed()
+            return await show_model(asked._endpoint, asked._profile)
+
+    async def warm_up(self) -> bool:
+        """Have the server load the model, as the calls will want it, before the first of them.
+
+        Returns:
+            Whether it is loaded: not where the server answers with an error.
+
+        Raises:
+            NetworkError: There is no connection.
+            ProviderTimeoutError: Loading took longer than ten minutes.
+        """
+        known = self._settings.provider_options
+        own = {name: value for name, value in known.items() if name in RUNTIME_OPTIONS}
+        options = {**(as_object(known.get("options")) or {}), **own}
+        return await load_model(self._endpoint, options, keep_alive=known.get("keep_alive"))
 
     def _identity(self) -> Mapping[str, Any]:
         return {"api": "ollama", "url": self._url}
 
     def _prepare(
-        self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
+        self,
+        request: ModelRequest,
+        ctx: "RunContext[Any] | None",
+        *,
+        stream: bool,
+        given_up: frozenset[Shape],
     ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)
-        body, tools = self._encoder.encode(request, settings, stream=stream)
+        thinks = "thinking" not in given_up
+        body, tools = self._encoder.encode(request, settings, stream=stream, thinks=thinks)
         accept = {"accept": "application/x-ndjson"} if stream else None
         call = self._endpoint.call(self._url, body, settings, headers=accept)
         return call, partial(OllamaAssembler, tools, ids=ids_of(ctx))
 
     def _parser(self) -> JsonLineParser:
         return JsonLineParser(max_event_bytes=self.max_event_bytes)
-
-    async def _probed(self) -> ModelProfile:
-        endpoint = self._endpoint
-        body = encode_json({"model": endpoint.model})
-        call = endpoint.call(endpoint.url("api/show"), body, ModelSettings())
-        answer = await endpoint.post(call)
-        return told_profile(self._profile, endpoint.origin(answer.headers).document(answer.body))
 
 
 def _settings(num_ctx: int | None, keep_alive: float | str | None) -> ModelSettings:

@@ -108,9 +108,20 @@ class OllamaRequestEncoder:
         self._toolsets = ToolsetCache(_wire_tools)
 
     def encode(
-        self, request: ModelRequest, settings: ModelSettings, *, stream: bool
+        self,
+        request: ModelRequest,
+        settings: ModelSettings,
+        *,
+        stream: bool,
+        thinks: bool = True,
     ) -> tuple[bytes, WireTools]:
         """Return the body of the call, and the tools that it offers.
+
+        Args:
+            request: The request.
+            settings: Its settings, above those of the model.
+            stream: The answer is to come line by line.
+            thinks: Ask for thinking where the settings do; otherwise it is left out.
 
         Raises:
             InvalidRequestError: The API has no form for part of the request.
@@ -127,6 +138,8 @@ class OllamaRequestEncoder:
         }
         if tools.tools and request.tool_choice != "none":
             body["tools"] = tools.fragment
+        if not thinks:
+            body.pop("think", None)
         match request.response_format:
             case None:
                 pass

@@ -5,13 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..model import (
-    ModelProfile,
-    ModelRequest,
-    ModelResponse,
-    ModelSettings,
-    drain,
-)
+from ..model import ModelProfile, ModelRequest, ModelSettings
+from ._adaptation import Variants
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
 from ._json import as_object
@@ -21,6 +16,7 @@ from ._presets import PROVIDERS, ProviderPreset, choose_preset, is_at_home
 from ._profile_table import ProfileTable
 from ._profiles import derive_profile
 from ._reader import AnswerAssembler
+from ._shapes import Shape, dispensable
 from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ class OpenAIChatModel(HttpModel):
 
     Constructing one does no I/O. It may be shared by runs, event loops and threads. Connections are
     opened at the first call and closed by :meth:`aclose`, by ``async with model``, or when their
-    event loop ends. The model neither retries nor falls back: the run does.
+    event loop ends. The model neither retries what failed nor falls back: the run does.
 
     A call raises :class:`~tinyagents.harness.errors.InvalidRequestError` before anything is sent
     when the provider has no form for part of the request, and a
@@ -57,6 +53,8 @@ class OpenAIChatModel(HttpModel):
         profiles: The table in which the name is looked up; the built-in one when not given.
         settings: Beneath the settings of each request.
         http2: Offer HTTP/2; needs the extra ``http2``.
+        adapt: Send a request that is refused for its shape, such as a named tool choice, again in
+            one that the server takes, and keep to it: see :attr:`adaptations`.
 
     Raises:
         ConfigurationError: The provider is not known, or no base URL is.
@@ -77,6 +75,7 @@ class OpenAIChatModel(HttpModel):
         profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
+        adapt: bool = True,
     ) -> None:
         preset = choose_preset(provider, base_url, PROVIDERS, default="openai")
         endpoint = Endpoint(
@@ -94,39 +93,45 @@ class OpenAIChatModel(HttpModel):
             # Only the provider's own servers are known to keep reasoning out of the text.
             preset = replace(preset, think_tags=True)
         super().__init__(
-            endpoint, profile=profile or derive_profile(preset, model, profiles), settings=settings
+            endpoint,
+            profile=profile or derive_profile(preset, model, profiles),
+            settings=settings,
+            adapt=adapt,
+            dispensable=dispensable(preset),
+            native_tools=preset.native_tools,
         )
         self._preset = preset
         self._url = endpoint.url(_path(preset, endpoint))
-        self._encoder = ChatRequestEncoder(preset, model)
+        self._variants = Variants(preset, lambda known: ChatRequestEncoder(known, model))
 
     @property
     def preset(self) -> ProviderPreset:
         """What is known of its provider."""
         return self._preset
 
-    async def invoke(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> ModelResponse:
-        """Answer in one piece; read as a stream from a provider that does nothing else."""
-        if self._preset.require_streaming:
-            return await drain(self.stream(request, ctx=ctx))
-        return await super().invoke(request, ctx=ctx)
+    def _streams(self, request: ModelRequest) -> bool:
+        return self._preset.require_streaming is True
 
     def _identity(self) -> Mapping[str, Any]:
         return {"api": "openai_chat", "url": self._url, "preset": repr(self._preset)}
 
     def _prepare(
-        self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
+        self,
+        request: ModelRequest,
+        ctx: "RunContext[Any] | None",
+        *,
+        stream: bool,
+        given_up: frozenset[Shape],
     ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)
-        body, tools = self._encoder.encode(request, settings, stream=stream)
+        preset, encoder = self._variants.of(given_up)
+        body, tools = encoder.encode(request, settings, stream=stream)
         accept = {"accept": "text/event-stream"} if stream else None
         audio = as_object(settings.provider_options.get("audio")) or {}
         assembler = partial(
             ChatAssembler,
-            self._preset,
+            preset,
             tools,
             ids=ids_of(ctx),
             audio_format=str(audio.get("format", "wav")),

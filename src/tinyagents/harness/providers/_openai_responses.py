@@ -4,13 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..model import (
-    ModelProfile,
-    ModelRequest,
-    ModelResponse,
-    ModelSettings,
-    drain,
-)
+from ..model import ModelProfile, ModelRequest, ModelSettings
+from ._adaptation import Variants
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
 from ._presets import choose_preset
@@ -20,6 +15,7 @@ from ._reader import AnswerAssembler
 from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
 from ._responses_request import ResponsesRequestEncoder
 from ._responses_response import ResponsesAssembler
+from ._shapes import Shape, dispensable
 from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
@@ -58,6 +54,7 @@ class OpenAIResponsesModel(HttpModel):
         profiles: ProfileTable | None = None,
         settings: ModelSettings | None = None,
         http2: bool = False,
+        adapt: bool = True,
     ) -> None:
         preset = choose_preset(provider, base_url, RESPONSES_PROVIDERS, default="openai")
         endpoint = Endpoint(
@@ -72,41 +69,46 @@ class OpenAIResponsesModel(HttpModel):
             http2=http2,
         )
         super().__init__(
-            endpoint, profile=profile or derive_profile(preset, model, profiles), settings=settings
+            endpoint,
+            profile=profile or derive_profile(preset, model, profiles),
+            settings=settings,
+            adapt=adapt,
+            dispensable=dispensable(preset),
+            native_tools=preset.native_tools,
         )
         self._preset = preset
         bare = preset.bare_path if endpoint.has_bare_host else None
         self._url = endpoint.url(bare or "responses")
         reasons = self.profile.reasoning is True
-        self._encoder = ResponsesRequestEncoder(preset, model, reasons=reasons)
+        self._variants = Variants(
+            preset, lambda known: ResponsesRequestEncoder(known, model, reasons=reasons)
+        )
 
     @property
     def preset(self) -> ResponsesPreset:
         """What is known of its provider."""
         return self._preset
 
-    async def invoke(
-        self, request: ModelRequest, *, ctx: "RunContext[Any] | None" = None
-    ) -> ModelResponse:
-        """Answer in one piece.
-
-        With the provider option ``background`` the answer is read as a stream, since the call
-        itself does not wait for it.
-        """
-        settings = self._settings.merged(request.settings)
-        if settings.provider_options.get("background"):
-            return await drain(self.stream(request, ctx=ctx))
-        return await super().invoke(request, ctx=ctx)
+    def _streams(self, request: ModelRequest) -> bool:
+        # A call with `background` does not wait for its answer, but a stream does.
+        options = self._settings.merged(request.settings).provider_options
+        return self._preset.require_streaming is True or bool(options.get("background"))
 
     def _identity(self) -> Mapping[str, Any]:
         return {"api": "openai_responses", "url": self._url, "preset": repr(self._preset)}
 
     def _prepare(
-        self, request: ModelRequest, ctx: "RunContext[Any] | None", *, stream: bool
+        self,
+        request: ModelRequest,
+        ctx: "RunContext[Any] | None",
+        *,
+        stream: bool,
+        given_up: frozenset[Shape],
     ) -> tuple[HttpCall, Callable[[Origin], AnswerAssembler]]:
         self.check()
         settings = self._settings.merged(request.settings)
-        body, tools = self._encoder.encode(request, settings, stream=stream)
+        preset, encoder = self._variants.of(given_up)
+        body, tools = encoder.encode(request, settings, stream=stream)
         accept = {"accept": "text/event-stream"} if stream else None
         call = self._endpoint.call(self._url, body, settings, headers=accept)
-        return call, partial(ResponsesAssembler, self._preset, tools, ids=ids_of(ctx))
+        return call, partial(ResponsesAssembler, preset, tools, ids=ids_of(ctx))

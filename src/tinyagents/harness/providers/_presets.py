@@ -76,9 +76,16 @@ class ModelPreset(ServerPreset):
     """Request fields beneath the caller's own ``provider_options``."""
 
     tools: bool | None = True
+    native_tools: bool = True
+    """Otherwise tools are told in the prompt, and their calls read from the text."""
     parallel_tool_calls: bool | None = True
     """``False`` refuses the setting of that name."""
     forced_tool_choice: bool | None = True
+    named_tool_choice: bool = True
+    """Otherwise a named tool is sent as ``required`` with that tool alone."""
+    require_streaming: bool | None = None
+    """A plain call is made by reading a stream. ``None``: once a model of this process was told so
+    by the server; ``False``: never."""
 
     json_object: bool | None = True
     """``False`` sends "any JSON object" as a schema that says so."""
@@ -122,11 +129,6 @@ class ProviderPreset(ModelPreset):
     """System messages become the beginning of the first user message."""
     stream_options: bool = True
     """Usage has to be asked for, with ``stream_options``."""
-    require_streaming: bool = False
-    """A plain call is made by reading a stream."""
-
-    named_tool_choice: bool = True
-    """Otherwise a named tool is sent as ``required`` with that tool alone."""
     tool_call_id: str = r"[A-Za-z0-9_\-.:+/=]+"
     """What an id must match on the wire; others are replaced by one derived from them."""
     tool_images: bool = False
@@ -276,9 +278,26 @@ _PRESETS = (
         missing_model=OLLAMA_PULL,
         **_LOCAL,
     ),
-    ProviderPreset(name="lmstudio", base_url="http://localhost:1234/v1", **_LOCAL),
-    ProviderPreset(name="llama_cpp", base_url="http://localhost:8080/v1", auth="none", **_LOCAL),
-    ProviderPreset(name="vllm", base_url="http://localhost:8000/v1", **_LOCAL),
+    ProviderPreset(
+        name="lmstudio",
+        base_url="http://localhost:1234/v1",
+        missing_model="`lms get {model}` fetches it, `lms ls` lists what is there",
+        **_LOCAL,
+    ),
+    ProviderPreset(
+        name="llama_cpp",
+        base_url="http://localhost:8080/v1",
+        auth="none",
+        missing_model="`llama-server --model FILE --alias {model}` serves it",
+        **_LOCAL,
+    ),
+    ProviderPreset(
+        name="vllm",
+        base_url="http://localhost:8000/v1",
+        missing_model="`vllm serve {model}` serves it, or another under this name with "
+        "`--served-model-name`",
+        **_LOCAL,
+    ),
     # Any other server: nothing is assumed of it, and no key leaves that was not given for it.
     ProviderPreset(name="compatible", key_required=False, json_schema=None),
     # https://inference-docs.cerebras.ai/api-reference/chat-completions

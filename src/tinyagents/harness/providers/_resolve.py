@@ -39,6 +39,7 @@ def resolve_model(
     profile: ModelProfile | None = None,
     profiles: ProfileTable | None = None,
     settings: ModelSettings | None = None,
+    adapt: bool = True,
 ) -> ChatModel:
     """Return the model that a name means, such as ``groq:llama-3.3-70b-versatile``.
 
@@ -68,6 +69,7 @@ def resolve_model(
         profile=profile,
         profiles=profiles,
         settings=settings,
+        adapt=adapt,
     )
 
 

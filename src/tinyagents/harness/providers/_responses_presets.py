@@ -27,6 +27,8 @@ class ResponsesPreset(ModelPreset):
     """Hands its reasoning out encrypted, and needs it back where it stores no answers."""
     instructions: bool = True
     """Takes the first system messages as ``instructions``; otherwise they are items of the input."""
+    output_limit: bool = True
+    """Takes ``max_output_tokens``; otherwise a limit is left out."""
     continues: bool = True
     """Continues an answer that it has stored, by ``previous_response_id``."""
 

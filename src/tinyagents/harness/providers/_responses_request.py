@@ -210,10 +210,14 @@ class ResponsesRequestEncoder:
         if choice not in ("auto", "none") and self._preset.forced_tool_choice is False:
             raise self._refusal("a forced tool choice")
         body["tools"] = _with_hosted(tools.fragment, hosted)
-        if isinstance(choice, NamedTool):
+        if not isinstance(choice, NamedTool):
+            body["tool_choice"] = choice
+        elif self._preset.named_tool_choice:
             body["tool_choice"] = {"type": "function", "name": tools.to_wire[choice.name]}
         else:
-            body["tool_choice"] = choice
+            only = next(tool for tool in tools.tools if tool.name == choice.name)
+            body["tools"] = [self._tool_schema(only, tools.to_wire, [])]
+            body["tool_choice"] = "required"
         if settings.parallel_tool_calls is not None:
             if self._preset.parallel_tool_calls is False:
                 raise self._refusal("`parallel_tool_calls`")
@@ -251,7 +255,7 @@ class ResponsesRequestEncoder:
         if settings.temperature is not None and not self._preset.refuses_temperature(self._model):
             body["temperature"] = settings.temperature
         sent: dict[str, Any] = {
-            "max_output_tokens": settings.max_tokens,
+            "max_output_tokens": settings.max_tokens if self._preset.output_limit else None,
             "top_p": settings.top_p,
             "stop": list(settings.stop) or None,
             "seed": settings.seed,

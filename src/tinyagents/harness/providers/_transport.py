@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -142,6 +142,7 @@ class HttpCall:
     model: str
     timeout: float | None = None
     """Seconds for this call, in the place of the transport's own."""
+    method: Literal["GET", "POST"] = "POST"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +262,7 @@ class HttpTransport:
             options["timeout"] = (limits.connect, read, limits.idle, limits.total)
         try:
             request = client.build_request(
-                "POST", call.url, content=call.body, headers=headers, **options
+                call.method, call.url, content=call.body or None, headers=headers, **options
             )
         except Exception as exc:  # noqa: BLE001 - nothing was sent: the settings are wrong
             # From nothing, since what HTTP libraries say of a header quotes it, with the key.

@@ -374,7 +374,7 @@ def test_the_identity_tells_this_api_from_the_other() -> None:
 async def test_a_message_is_encoded_once_and_forgotten_with_it(router: respx.MockRouter) -> None:
     asked = model()
     # What is kept shows in nothing but the time and the memory that a call takes.
-    cache = asked._encoder._wires._known
+    cache = asked._variants.of(frozenset())[1]._wires._known
     history: list[Message] = [UserMessage(content=str(n)) for n in range(5)]
     async with asked:
         await asked.invoke(ModelRequest(messages=[*history]))
