@@ -108,6 +108,7 @@ TEXT = [
     '{"name": "search", "parameters": {"query": "moss"}}',
     '{"name": "search", "arguments": {}, "why": "because"}',
     '{"name": "Paris", "arguments": {}}',
+    '{"arguments": {}, "name": "Paris"}',
     '{"name": "search", "arguments": {}} is how to call it',
     f"It is {JSON}",
     f'{{"answer": {JSON}}}',
