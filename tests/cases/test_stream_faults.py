@@ -38,7 +38,7 @@ from tinyagents.testkit import (
     say,
 )
 
-from .dialects import CHAT, GEMINI, OLLAMA, Called, Counted, Dialect, Said, every_dialect
+from .dialects import CHAT, OLLAMA, Called, Counted, Dialect, Said, every_dialect
 from .wire import agent_on, in_turn, is_valid, kinds, model_at, text, whole
 
 # Split anywhere
@@ -56,15 +56,14 @@ def odd_bytes(dialect: Dialect) -> bytes:
 
     A stream of JSON lines has no comments and no second line, but blank lines and CRLF.
     """
-    first, second, *others = map(dialect.frame, dialect.events(SAID))
+    first, second, third, *others = map(dialect.frame, dialect.events(SAID))
     if dialect is OLLAMA:
-        return b"\n".join([b"", first, second.replace(b"\n", b"\r\n"), *others])
+        return b"\n".join([b"", first, second.replace(b"\n", b"\r\n"), third, *others])
+    crlf = first.replace(b"\n", b"\r\n")
     two_lines = second.replace(b",", b"\ndata: ,", 1)
     # Both at once: a line end that is cut in two is one line end all the same.
-    both = two_lines.replace(b"\n", b"\r\n")
-    crlf = first.replace(b"\n", b"\r\n")
-    odd = (b": ping\n\n", crlf, both if dialect is GEMINI else two_lines, b":\r\n\r\n")
-    return b"".join((*odd, *others, dialect.end))
+    both = third.replace(b",", b"\ndata: ,", 1).replace(b"\n", b"\r\n")
+    return b"".join((b": ping\n\n", crlf, two_lines, both, *others, dialect.end))
 
 
 @every_dialect
