@@ -44,8 +44,8 @@ class RunConfig(BaseModel):
     """The run itself when it is empty."""
     thread_id: ThreadId | None = None
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    configurable: Mapping[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    metadata: Mapping[str, JsonValue] = Field(default_factory=lambda: {})
+    configurable: Mapping[str, JsonValue] = Field(default_factory=lambda: {})
     """Values that the application's own tools and hooks read."""
     limits: RunLimits | None = None
     """Lowers the harness's limits for this run; it never raises one."""

@@ -68,7 +68,7 @@ class PendingCall:
     result: ToolMessage | None = None
     interrupt: InterruptRequest | None = None
     """What the call waits for."""
-    answers: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    answers: dict[str, JsonValue] = field(default_factory=lambda: {})
     """Answers that the call was given, by interrupt id."""
 
 
@@ -91,10 +91,10 @@ class RunSnapshot:
     """The transcript, without results that ``pending`` still holds."""
     input_length: int = 0
     """How many of the messages were given to the run; the rest is its own."""
-    pending: list[PendingCall] = field(default_factory=list[PendingCall])
-    interrupts: list[InterruptRequest] = field(default_factory=list[InterruptRequest])
+    pending: list[PendingCall] = field(default_factory=lambda: [])
+    interrupts: list[InterruptRequest] = field(default_factory=lambda: [])
     """What must be answered before the run can go on."""
-    answers: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    answers: dict[str, JsonValue] = field(default_factory=lambda: {})
     """Answers to interrupts of hooks."""
     resume_phase: Phase | None = None
     """Where a run that a hook interrupted goes on."""

@@ -1,7 +1,6 @@
 """Where a run's events go: kept in order, shown to listeners, built only when somebody looks."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, overload
@@ -93,7 +92,7 @@ class EventSink:
         self._listeners: _Listeners = ()
         self._records: list[_Record] = []
         self._built: list[AgentEvent] = []
-        self._queue: deque[tuple[AgentEvent, _Listeners]] = deque()
+        self._queue: list[tuple[AgentEvent, _Listeners]] = []
         self._delivering = False
         self._next = next_offset
         for listener in listeners:
@@ -197,7 +196,7 @@ class EventSink:
         self._delivering = True
         try:
             while self._queue:
-                current, listeners = self._queue.popleft()
+                current, listeners = self._queue.pop(0)
                 for entry in listeners:
                     if self._listeners is not listeners and entry not in self._listeners:
                         continue  # removed in the meantime

@@ -3,7 +3,7 @@
 import base64
 import operator
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_args
 
 from pydantic import (
     BaseModel,
@@ -301,7 +301,19 @@ Block: TypeAlias = Annotated[
 """Any block, told apart by ``type``."""
 
 
-def as_blocks(value: Any) -> Any:
+_BLOCK_CLASSES: frozenset[type] = frozenset(get_args(get_args(Block)[0]))
+
+
+def as_content(value: Any, check: Callable[[Any], list[Block]]) -> list[Block]:
+    """Return the list of blocks that ``value`` is or stands for: see :func:`_as_list`."""
+    blocks = _as_list(value)
+    # Most content is made of blocks, and those were checked when they were made.
+    if blocks.__class__ is list and _BLOCK_CLASSES.issuperset(map(type, blocks)):
+        return blocks.copy()
+    return check(blocks)
+
+
+def _as_list(value: Any) -> Any:
     """Let a string stand for one text block, a single block for a list of it, a tuple for a list."""
     if value.__class__ is list:
         return value

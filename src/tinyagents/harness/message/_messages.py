@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue, TypeAdapter
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, WrapValidator
 
 from ..usage import Usage
 from ._blocks import (
@@ -16,11 +16,11 @@ from ._blocks import (
     ProviderData,
     Text,
     ToolCallBlock,
-    as_blocks,
+    as_content,
     unset,
 )
 
-Content: TypeAlias = Annotated[list[Block], BeforeValidator(as_blocks)]
+Content: TypeAlias = Annotated[list[Block], WrapValidator(as_content)]
 
 
 def _done(outcome: str) -> bool:
@@ -167,6 +167,10 @@ class ToolMessage(MessageBase, frozen=True):
         ) -> None: ...
 
 
+_PLAIN_FIELDS_SET = {"tool_call_id", "name", "content"}
+"""Shared by all plain results: a message never changes, and its copies get sets of their own."""
+
+
 def plain_tool_message(tool_call_id: str, name: str, content: list[Block]) -> ToolMessage:
     """Make the message of a plain result from parts that were checked before.
 
@@ -190,7 +194,7 @@ def plain_tool_message(tool_call_id: str, name: str, content: list[Block]) -> To
             "artifact": None,
         },
     )
-    put(message, "__pydantic_fields_set__", {"tool_call_id", "name", "content"})
+    put(message, "__pydantic_fields_set__", _PLAIN_FIELDS_SET)
     put(message, "__pydantic_extra__", None)
     put(message, "__pydantic_private__", None)
     return message

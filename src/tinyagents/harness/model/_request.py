@@ -146,7 +146,7 @@ class ModelRequest:
     """Prefer the model that answered the run's previous call."""
     required_capabilities: CapabilitySet | None = None
     """What the model must be able to do, beyond what the request itself shows."""
-    metadata: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    metadata: Mapping[str, JsonValue] = field(default_factory=lambda: {})
     """The application's own data about the request; never sent."""
     tags: Sequence[str] = ()
     segments: Sequence[PromptSegment] = ()

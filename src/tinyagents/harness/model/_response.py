@@ -62,7 +62,7 @@ class ModelResponse:
     resolved_model: ResolvedModel | None = None
     structured: Any = None
     """The value of a structured answer, once it was extracted."""
-    raw: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    raw: Mapping[str, Any] = field(default_factory=lambda: {})
     """What else the provider said: log probabilities, service tier, filter results, …"""
     notices: tuple[str, ...] = ()
     """What had to be changed or left out of the request to suit the provider, a sentence each."""
