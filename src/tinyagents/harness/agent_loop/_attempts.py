@@ -1,6 +1,7 @@
 """Making a model call: its attempts, the models that take over, and the pieces of a stream."""
 
 import math
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -37,16 +38,17 @@ async def call_with_retries(
     """
     fitted = fit_to_model(run, request, binding)
     try:
-        response = await _ask(run, call, binding, fitted.request)
+        answer = await _ask(run, call, binding, fitted.request)
     except ModelError as error:
         return await _try_again(run, call, binding, request, fitted, error)
-    return _answered(response, binding, fitted)
+    return _answered(answer, binding, fitted)
 
 
 def _answered(
-    response: ModelResponse, binding: ModelBinding, fitted: FittedRequest
+    answer: ModelResponse, binding: ModelBinding, fitted: FittedRequest
 ) -> ModelResponse:
     """Put down who answered, and to what."""
+    response = checked_response(answer, binding.resolved.name)
     response.resolved_model = binding.resolved
     if fitted.notices:
         response.notices = (*fitted.notices, *response.notices)
@@ -76,13 +78,14 @@ async def _try_again(
             attempt = 1
         attempts += 1
         try:
-            response = await _ask(run, call, binding, fitted.request)
+            answer = await _ask(run, call, binding, fitted.request)
         except ModelError as failure:
             error = failure
             continue
+        response = _answered(answer, binding, fitted)
         response.attempts = attempts
         response.timing.waited = waited
-        return _answered(response, binding, fitted)
+        return response
 
 
 async def _wait(
@@ -150,7 +153,7 @@ def give_up_answer(run: LoopRun, call: OpenCall) -> None:
     response, call.inner, call.response = call.inner, None, None
     if response is None:
         return
-    call.given_up.append(response)
+    call.given_up += (response,)
     if not response.served_from_cache:
         record_usage(run, call, response.message.usage)
     if run.feed is not None:
@@ -167,21 +170,25 @@ def _discard(run: LoopRun, call: OpenCall, error: ModelError) -> None:
         run.feed.message_discarded(call.id, error_text(error))
 
 
-async def _ask(
+def _ask(
     run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
-) -> ModelResponse:
+) -> Awaitable[ModelResponse]:
     """Make one attempt, within the time that the run allows for one."""
     seconds = run.limits.model_timeout
-    if seconds is None:
-        if run.ctx.streaming:
-            return await _read_stream(run, call, binding, request, None)
-        response = await binding.model.invoke(request, ctx=run.ctx)
-        return checked_response(response, binding.resolved.name)
+    if seconds is not None:
+        return _ask_within(seconds, run, call, binding, request)
+    if run.ctx.streaming:
+        return _read_stream(run, call, binding, request, None)
+    return binding.model.invoke(request, ctx=run.ctx)
+
+
+async def _ask_within(
+    seconds: float, run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
+) -> ModelResponse:
     with anyio.move_on_after(seconds) as scope:
         if run.ctx.streaming:
             return await _read_stream(run, call, binding, request, scope)
-        response = await binding.model.invoke(request, ctx=run.ctx)
-        return checked_response(response, binding.resolved.name)
+        return await binding.model.invoke(request, ctx=run.ctx)
     profile = binding.model.profile
     raise ProviderTimeoutError(
         f"no complete answer within the run's limit of {seconds:g} s for a model call",
@@ -206,18 +213,22 @@ async def _read_stream(
 ) -> ModelResponse:
     """Read the model's stream to its end, and show each piece to whoever follows."""
     merger = call.merger = StreamMerger()
-    ctx, feed, call_id = run.ctx, run.feed, call.id
+    ctx, call_id = run.ctx, call.id
+    feed = run.feed if run.feed is not None and run.feed.shows_messages else None
     observed = bool(run.spec.middleware.on_model_delta) or ctx.events.listened
     began, first = ctx.clock.monotonic(), None
+    pieces: list[str] | None = None
     async with closing_stream(binding.model.stream(request, ctx=ctx)) as stream:
         async for item in stream:
             # Nearly every piece is text alone; it takes the short way.
             if type(item) is MessageDelta and not (item.reasoning or item.refusal):
                 text = item.text
                 if text:
-                    merger.add_piece("text", text)
+                    if pieces is None:
+                        pieces = merger.pieces_of("text")
+                    pieces.append(text)
             else:
-                text = ""
+                text, pieces = "", None
                 merger.add(item)
                 if not isinstance(item, MessageDelta | ToolCallDelta):
                     if merger.completed is not None:

@@ -44,21 +44,20 @@ class Outlet(Protocol):
 class Feed:
     """Turns what happens in a run into the chunks of the wanted modes, numbered in order."""
 
-    __slots__ = ("_messages", "_offset", "_origin", "_outlet", "_put", "_tools", "_updates")
+    __slots__ = ("_offset", "_origin", "_outlet", "_put", "_tools", "_updates", "shows_messages")
 
     def __init__(self, outlet: Outlet, origin: EventOrigin, modes: Collection[StreamMode]) -> None:
         self._outlet = outlet
         self._put = outlet.put
         self._origin = origin
         self._offset = 0
-        self._messages = "messages" in modes
+        self.shows_messages: bool = "messages" in modes
+        """Whether pieces of answers are wanted: :meth:`delta` and :meth:`text` do not ask again."""
         self._tools = "tools" in modes
         self._updates = "updates" in modes
 
     def delta(self, call_id: str, item: MessageDelta | ModelToolCallDelta) -> bool:
         """Show a piece of an answer, and tell whether to wait for :meth:`room`."""
-        if not self._messages:
-            return False
         origin, offset = self._origin, self._offset
         if isinstance(item, ModelToolCallDelta):
             self._offset = offset + 1
@@ -80,8 +79,6 @@ class Feed:
 
     def text(self, call_id: str, text: str) -> bool:
         """Show a piece of text: :meth:`delta` for the most frequent kind of piece."""
-        if not self._messages:
-            return False
         offset = self._offset
         self._offset = offset + 1
         return self._put(TextDelta(self._origin, offset, text, call_id))
@@ -92,12 +89,12 @@ class Feed:
 
     def message_discarded(self, call_id: str, reason: str) -> None:
         """Say that the pieces of a call that were shown are void."""
-        if self._messages:
+        if self.shows_messages:
             self._put(MessageDiscarded(self._origin, self._number(), call_id, reason))
 
     def message_completed(self, call_id: str, message: AssistantMessage) -> None:
         """Show a whole answer."""
-        if self._messages:
+        if self.shows_messages:
             self._put(MessageCompleted(self._origin, self._number(), message, call_id))
 
     def tool_started(self, call: ToolCall) -> None:

@@ -9,13 +9,14 @@ from ._account import account
 from ._attempts import call_with_retries, charge, checked_response, give_up_answer
 from ._request import build_request, choose_model, plan_output, system_messages
 from ._run import LoopRun, OpenCall
+from ._snapshot import Phase
 
 
-async def answer(run: LoopRun) -> bool:
-    """Ask the model for the next answer and put it into the transcript.
+async def call_model(run: LoopRun) -> Phase:
+    """Get the next answer of the model into the transcript.
 
     Returns:
-        Whether the model was asked; not when a hook wants the run to go elsewhere instead.
+        What follows; the phase itself where a hook wants the run to go elsewhere before the call.
 
     Raises:
         ModelError: The call failed, its retries and fallbacks too.
@@ -28,7 +29,7 @@ async def answer(run: LoopRun) -> bool:
     if hooks.before_model:
         await run_hooks(hooks.before_model, "before_model", ctx, request)
         if ctx.control is not None or ctx.cancellation.cancelled:
-            return False
+            return "call_model"
         request.messages = repair_messages(request.messages).messages
     binding = choose_model(run, request)
     if run.output is not None:
@@ -44,7 +45,7 @@ async def answer(run: LoopRun) -> bool:
     if hooks.after_model:
         await run_hooks(hooks.after_model, "after_model", ctx, response)
     account(run, call, request, response)
-    return True
+    return "decide"
 
 
 def _open_call(run: LoopRun, binding: ModelBinding) -> OpenCall:

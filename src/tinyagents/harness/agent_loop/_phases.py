@@ -24,7 +24,7 @@ from ..limits import LimitKind
 from ..message import AssistantMessage, ToolCallBlock, ToolMessage, UserMessage
 from ..middleware import run_hooks
 from ..structured import OutputSpec
-from ._model_call import answer
+from ._model_call import call_model
 from ._run import LoopRun, waiting_requests
 from ._snapshot import InterruptRequest, Phase
 from ._tool_calls import (
@@ -170,11 +170,6 @@ async def prepare(run: LoopRun) -> Phase:
     if used >= maximum:
         return _limit_over(run, "model_calls", maximum)
     return "call_model"
-
-
-async def call_model(run: LoopRun) -> Phase:
-    """Get the next answer of the model into the transcript."""
-    return "decide" if await answer(run) else "call_model"
 
 
 async def decide(run: LoopRun) -> Phase:

@@ -100,7 +100,7 @@ class OpenCall:
         """An answer that has arrived and is not in the transcript yet."""
         self.inner: ModelResponse | None = None
         """The provider's own answer, where hooks stand around the call."""
-        self.given_up: list[ModelResponse] = []
+        self.given_up: tuple[ModelResponse, ...] = ()
         """Answers that were paid for and that a hook asked for again."""
 
     def unpaid(self, response: ModelResponse) -> ModelResponse | None:

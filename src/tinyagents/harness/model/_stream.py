@@ -216,11 +216,11 @@ class StreamMerger:
         match item:
             case MessageDelta():
                 if item.reasoning:
-                    self.add_piece("reasoning", item.reasoning)
+                    self.pieces_of("reasoning").append(item.reasoning)
                 if item.text:
-                    self.add_piece("text", item.text)
+                    self.pieces_of("text").append(item.text)
                 if item.refusal:
-                    self.add_piece("refusal", item.refusal)
+                    self.pieces_of("refusal").append(item.refusal)
             case ToolCallDelta():
                 if not (item.call_id or item.name or item.arguments):
                     return  # it says nothing, and must not cut the text around it in two
@@ -238,12 +238,12 @@ class StreamMerger:
             case StreamStarted():
                 self.started = item
 
-    def add_piece(self, kind: Literal["text", "reasoning", "refusal"], text: str) -> None:
-        """Take a piece that is not empty; the fast way in for deltas."""
+    def pieces_of(self, kind: Literal["text", "reasoning", "refusal"]) -> list[str]:
+        """Return where to put pieces of this kind, for as long as they follow each other."""
         if kind != self._kind:
             self._close()
             self._kind = kind
-        self._pieces.append(text)
+        return self._pieces
 
     def response(self) -> ModelResponse:
         """Return the answer: the provider's own, or what the pieces make when none came.
