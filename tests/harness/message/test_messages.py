@@ -244,3 +244,28 @@ def test_the_cheap_way_makes_the_same_tool_message() -> None:
     assert cheap.model_fields_set == full.model_fields_set
     assert cheap.model_dump_json() == full.model_dump_json()
     assert cheap.model_copy(update={"is_error": True}).is_error
+    assert "is_error" not in cheap.model_fields_set
+
+
+def test_the_cheap_way_checks_content_that_is_more_than_blocks() -> None:
+    raw: list[Any] = [{"type": "text", "text": "3"}]
+    assert plain_tool_message("k1", "add", raw).content == [TextBlock(text="3")]
+    raw.append(object())
+    with pytest.raises(ValidationError, match=r"content\.1"):
+        plain_tool_message("k1", "add", raw)
+
+
+def test_blocks_are_taken_over_as_they_are_in_a_list_of_the_messages_own() -> None:
+    block = TextBlock(text="3")
+    blocks: list[Block] = [block]
+    message = UserMessage(content=blocks)
+    blocks.append(block)
+    assert len(message.content) == 1
+    assert message.content[0] is block
+
+
+def test_blocks_and_their_data_may_stand_side_by_side() -> None:
+    mixed: list[Any] = [TextBlock(text="a"), {"type": "text", "text": "b\0"}]
+    assert UserMessage(content=mixed).text == "ab\ufffd"
+    with pytest.raises(ValidationError, match=r"content\.1"):
+        UserMessage(content=[mixed[0], object()])  # type: ignore[list-item]

@@ -15,7 +15,7 @@ from ..errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
-from ..message import AssistantMessage, BlockBase, ToolMessage, plain_tool_message
+from ..message import AssistantMessage, ToolMessage, plain_tool_message
 from ..middleware import ToolCall, ToolDelta, around, run_hooks
 from ..text import clean_json, copied_json, dump_json, error_text
 from ..tool import (
@@ -440,15 +440,12 @@ async def _fold(run: LoopRun) -> None:
 
 def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
     call_id, name = slot.pending.call_id, slot.call.name
-    content: list[Any] = result.content
-    plain = not result.is_error and not result.trusted_verbatim
-    # A hook may have put anything there, which the message then checks.
-    if plain and result.value is None and all(isinstance(each, BlockBase) for each in content):
-        return plain_tool_message(call_id, name, content)
+    if result.value is None and not result.is_error and not result.trusted_verbatim:
+        return plain_tool_message(call_id, name, result.content)
     return ToolMessage(
         tool_call_id=call_id,
         name=name,
-        content=content,
+        content=result.content,
         is_error=result.is_error,
         outcome="interrupted" if slot.timed_out else "done",
         trusted_verbatim=result.trusted_verbatim,

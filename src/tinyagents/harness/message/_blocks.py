@@ -304,13 +304,15 @@ Block: TypeAlias = Annotated[
 _BLOCK_CLASSES: frozenset[type] = frozenset(get_args(get_args(Block)[0]))
 
 
+def is_content(value: Any) -> bool:
+    """Whether ``value`` is a list of nothing but blocks, which were checked when they were made."""
+    return value.__class__ is list and _BLOCK_CLASSES.issuperset(map(type, value))
+
+
 def as_content(value: Any, check: Callable[[Any], list[Block]]) -> list[Block]:
     """Return the list of blocks that ``value`` is or stands for: see :func:`_as_list`."""
     blocks = _as_list(value)
-    # Most content is made of blocks, and those were checked when they were made.
-    if blocks.__class__ is list and _BLOCK_CLASSES.issuperset(map(type, blocks)):
-        return blocks.copy()
-    return check(blocks)
+    return blocks.copy() if is_content(blocks) else check(blocks)
 
 
 def _as_list(value: Any) -> Any:

@@ -17,6 +17,7 @@ from ._blocks import (
     Text,
     ToolCallBlock,
     as_content,
+    is_content,
     unset,
 )
 
@@ -172,10 +173,13 @@ _PLAIN_FIELDS_SET = {"tool_call_id", "name", "content"}
 
 
 def plain_tool_message(tool_call_id: str, name: str, content: list[Block]) -> ToolMessage:
-    """Make the message of a plain result from parts that were checked before.
+    """Make the message of a plain result: ``ToolMessage(...)`` at a third of the cost.
 
-    It is what ``ToolMessage(...)`` makes, at a third of the cost: a long run makes very many.
+    A long run makes very many. The id and the name are those of a call, which were checked with it;
+    content that is more than blocks is checked here.
     """
+    if not is_content(content):
+        return ToolMessage(tool_call_id=tool_call_id, name=name, content=content)
     message = object.__new__(ToolMessage)
     put = object.__setattr__
     put(
