@@ -69,11 +69,11 @@ class EventSink:
 
     __slots__ = (
         "_built",
+        "_clock",
         "_delivering",
         "_id",
         "_listeners",
         "_next",
-        "_now_ms",
         "_queue",
         "_records",
     )
@@ -87,7 +87,7 @@ class EventSink:
         next_offset: int = 0,
     ) -> None:
         self._id = run_id
-        self._now_ms = clock.now_ms
+        self._clock = clock
         # Replaced and never changed, so that an event goes to those that were there when it happened.
         self._listeners: _Listeners = ()
         self._records: list[_Record] = []
@@ -132,7 +132,7 @@ class EventSink:
         ``payload`` holds the fields of its kind and is not copied.
         """
         offset = self._next
-        now = self._now_ms()
+        now = self._clock.now_ms()
         record = (offset, now, kind, origin, payload)
         self._next = offset + 1
         self._records.append(record)
@@ -142,7 +142,7 @@ class EventSink:
 
     def emit_transient(self, kind: str, origin: EventOrigin, payload: dict[str, Any]) -> None:
         """Show an event to the listeners without keeping it; call it only while ``listened``."""
-        record = (self._next, self._now_ms(), kind, origin, payload)
+        record = (self._next, self._clock.now_ms(), kind, origin, payload)
         self._next += 1
         self._deliver(self._build(record))
 
