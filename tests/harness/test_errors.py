@@ -46,6 +46,10 @@ FACTS: dict[str, Any] = {
     "counters": {"model_calls": 3},
     "reason": "stopped by the user",
     "depth": 5,
+    "url": "https://example.com/a",
+    "path": "a/b",
+    "media": "image",
+    "reference": "a/b.png",
 }
 
 

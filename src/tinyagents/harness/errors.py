@@ -30,7 +30,11 @@
     ├── RunTimeoutError                the run's wall clock ran out
     ├── RunCancelledError              the run was cancelled
     ├── SubAgentDepthError             agents nested too deeply
-    └── MiddlewareError                a hook refused to go on
+    ├── MiddlewareError                a hook refused to go on
+    ├── FetchError                     an address was not fetched
+    │   └── FetchRefusedError          the policy does not let it be reached
+    ├── UnsafePathError                a path leaves its root, or names no regular file
+    └── MediaInputError                an image or a file cannot become part of a message
 
 A :class:`~tinyagents.ToolError` is none of these: it is what a tool tells the model, not a failure.
 """
@@ -50,9 +54,12 @@ __all__ = (
     "ContextOverflowError",
     "DuplicateNameError",
     "EmptyResponseError",
+    "FetchError",
+    "FetchRefusedError",
     "InvalidRequestError",
     "LimitExceededError",
     "MalformedResponseError",
+    "MediaInputError",
     "MiddlewareError",
     "MissingDependencyError",
     "ModelError",
@@ -73,6 +80,7 @@ __all__ = (
     "ToolSchemaError",
     "ToolTimeoutError",
     "TruncatedResponseError",
+    "UnsafePathError",
 )
 
 
@@ -428,3 +436,86 @@ class MiddlewareError(TinyAgentsError):
     """A hook refused to go on."""
 
     kind = "middleware"
+
+
+class FetchError(TinyAgentsError):
+    """An address was not fetched.
+
+    Args:
+        message: What went wrong, with which host.
+        url: The address without its query and without credentials.
+        reason: ``connection``, no connection or it broke; ``timeout``; ``size``, the body is larger
+            than allowed; ``body``, its encoding cannot be undone; ``redirect``, too many of them, or
+            one that leads nowhere. :class:`FetchRefusedError` has reasons of its own.
+    """
+
+    kind = "fetch"
+
+    def __init__(self, message: str, *, url: str, reason: str) -> None:
+        super().__init__(message)
+        self.url = url
+        self.reason = reason
+        self.retryable = reason in ("connection", "timeout")
+
+
+class FetchRefusedError(FetchError):
+    """The policy does not let the address be reached; nothing was sent to it.
+
+    ``reason`` is what was refused: ``url`` (it cannot be read in one way only), ``credentials``,
+    ``scheme``, ``host``, ``port`` or ``address``.
+    """
+
+    kind = "fetch_refused"
+
+
+class UnsafePathError(TinyAgentsError, ValueError):
+    """A path leaves its root, or names something that is no regular file.
+
+    Args:
+        message: What was wrong with which path.
+        path: The path as it was given, shortened.
+        reason: ``outside``, it or a link in it leads out of the root; ``link``, links in a circle, or
+            one that appeared while it was opened; ``not_regular``, a folder, a device, a pipe or a
+            socket; ``name``, it is too long, too deep, empty, or holds NUL.
+    """
+
+    kind = "unsafe_path"
+
+    def __init__(self, message: str, *, path: str, reason: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.reason = reason
+
+
+class MediaInputError(TinyAgentsError, ValueError):
+    """An image or a file cannot become part of a message.
+
+    Args:
+        message: What was wrong with which reference, and which setting decides.
+        media: ``image`` or ``file``.
+        reason: ``count``, there are too many; ``size``; ``type``, one that is not allowed or not
+            known; ``disabled``, the policy turns this kind of reference off; ``refused``, the policy
+            does not allow this address or path; ``not_found``; ``bad_reference``, it cannot be read as
+            one; ``fetch_failed``; ``read_failed``.
+        reference: The reference, shortened and without credentials; ``None`` for a count.
+        limit: The limit that was passed, in bytes or in references.
+    """
+
+    kind = "media_input"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        media: str,
+        reason: str,
+        reference: str | None = None,
+        limit: int | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.media = media
+        self.reason = reason
+        self.reference = reference
+        self.limit = limit
+        self.retryable = retryable
