@@ -24,6 +24,7 @@ from ..errors import (
     NetworkError,
     ProviderTimeoutError,
 )
+from ..gunzip import Gunzip
 from ._errors import error_from_exception
 
 _DRAINING_SECONDS = 0.25
@@ -31,9 +32,6 @@ _DRAINING_SECONDS = 0.25
 
 _MAX_CONNECTIONS = 1_000
 _MAX_IDLE_CONNECTIONS = 100
-
-_LARGEST_PIECE = 2**20
-"""Bytes that are unpacked at a time: a kilobyte of gzip may stand for a megabyte."""
 
 _NO_ENCODING = frozenset({"", "identity", "none", "utf-8"})
 """What says nothing, in lower case. With ``none`` servers keep proxies from holding a stream up."""
@@ -348,7 +346,7 @@ class HttpStream:
         self._most, self._bound = max_stream_bytes, "max_stream_bytes"
         self._size = 0
         self._encoding = "" if response.is_stream_consumed else _encoding_of(response.headers)
-        self._unpacker = _Unpacker() if self._encoding else None
+        self._unpacker = Gunzip() if self._encoding else None
         # Without an encoding the bytes are raw already; another layer would only take time.
         read = response.is_stream_consumed
         self._chunks = response.aiter_bytes() if read else response.aiter_raw()
@@ -424,7 +422,7 @@ class HttpStream:
                 raise self._too_large()
         return chunk
 
-    async def _unpack(self, unpacker: "_Unpacker") -> bytes | None:
+    async def _unpack(self, unpacker: Gunzip) -> bytes | None:
         if self._encoding not in _GZIP:
             if self.status >= 300:
                 return None  # the status tells more than a body that cannot be read
@@ -451,33 +449,6 @@ class HttpStream:
             model=self._call.model,
             status=self.status,
         )
-
-
-class _Unpacker:
-    """Undoes gzip, a bounded piece at a time."""
-
-    __slots__ = ("_gzip", "_packed", "fed")
-
-    def __init__(self) -> None:
-        self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        self._packed: bytes | None = None
-        self.fed = 0
-        """How many packed bytes there have been."""
-
-    def feed(self, packed: bytes) -> None:
-        """Take the next packed bytes, once those before have no piece left."""
-        self.fed += len(packed)
-        # Behind its end nothing counts, and zlib would keep it.
-        self._packed = None if self._gzip.eof else packed
-
-    def piece(self) -> bytes:
-        """Return the next piece; empty when more has to be fed."""
-        if self._packed is None:
-            return b""
-        piece = self._gzip.decompress(self._packed, _LARGEST_PIECE)
-        # Even without a tail, a full piece may leave some inside.
-        self._packed = self._gzip.unconsumed_tail if len(piece) == _LARGEST_PIECE else None
-        return piece
 
 
 def _encoding_of(headers: Mapping[str, str]) -> str:
