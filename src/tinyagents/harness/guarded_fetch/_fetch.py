@@ -1,0 +1,207 @@
+"""Fetching an address, redirects and all, within a policy and its limits."""
+
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ..concurrency import DeadlineExpired, within
+from ..errors import FetchError, FetchRefusedError
+from ._addresses import resolve_host
+from ._policy import HostPolicy, Resolver
+from ._send import REDIRECTS, Answer, Sending, check_headers, send
+from ._target import Target, target_of
+
+if TYPE_CHECKING:
+    import httpx
+
+_MOST_ADDRESSES = 4
+"""How many addresses of one host are tried, one after the other."""
+_LONGEST_URL = 8_192
+_FOR_ANY_ORIGIN = frozenset({"accept", "accept-language", "user-agent"})
+"""The caller's headers that another origin sees as well, after a redirect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """How much one fetch may bring, and how long it may take."""
+
+    max_bytes: int = 16 * 2**20
+    """Of the body, counted as it is sent and as it is unpacked."""
+    seconds: float = 30.0
+    """For all of it: look-ups, redirects and the body."""
+    max_redirects: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What an address answered, whatever its status."""
+
+    url: str
+    """Where it came from in the end, after redirects."""
+    status: int
+    headers: Mapping[str, str]
+    """Names are looked up in any case."""
+    content: bytes = field(repr=False)
+    """The body, with its content encoding undone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardedFetch:
+    """Fetches over HTTP what a policy allows. Holds no connection; may be shared freely."""
+
+    hosts: HostPolicy = HostPolicy()
+    limits: FetchLimits = FetchLimits()
+    resolve: Resolver = resolve_host
+    """Looks names up; an application may bring its own."""
+    tls: ssl.SSLContext | None = None
+    """Whom to trust, in the place of the authorities that httpx trusts."""
+
+    async def get(
+        self, url: str, *, headers: Mapping[str, str] | None = None, max_bytes: int | None = None
+    ) -> Fetched:
+        """Fetch an address and return the answer, whatever its status.
+
+        Redirects are followed by the rules of the first address. No cookie is kept, no proxy of the
+        environment is used, and of ``headers`` another origin sees none but ``accept``,
+        ``accept-language`` and ``user-agent``.
+
+        Args:
+            url: An address of ``http`` or ``https`` without user name and password.
+            headers: What to send with the request.
+            max_bytes: Lowers the limit of the body for this call.
+
+        Raises:
+            FetchRefusedError: The policy does not allow it, or one that it redirects to.
+            FetchError: It could not be fetched, or not within the limits.
+            ConfigurationError: A header is not the caller's to set, or cannot be sent.
+        """
+        most = self.limits.max_bytes if max_bytes is None else min(max_bytes, self.limits.max_bytes)
+        check_headers(headers or {})
+        address = _parsed(url)
+        try:
+            return await within(
+                self.limits.seconds, lambda: self._follow(address, headers or {}, most)
+            )
+        except DeadlineExpired:
+            shown = _target(address).shown
+            raise FetchError(
+                f"`{shown}` was not fetched within {self.limits.seconds:g} s",
+                url=shown,
+                reason="timeout",
+            ) from None
+
+    async def _follow(
+        self, url: "httpx.URL", headers: Mapping[str, str], max_bytes: int
+    ) -> Fetched:
+        first = _target(url)
+        for _ in range(self.limits.max_redirects + 1):
+            target = _target(url)
+            self.hosts.check_target(target)
+            if target.origin != first.origin:
+                headers = {k: v for k, v in headers.items() if k.lower() in _FOR_ANY_ORIGIN}
+            answer = await self._send(url, target, headers, max_bytes)
+            location = answer.headers.get("location")
+            if answer.status not in REDIRECTS or location is None:
+                return Fetched(
+                    url=str(url),
+                    status=answer.status,
+                    headers=answer.headers,
+                    content=answer.content,
+                )
+            url = _joined(url, location, target)
+        raise FetchError(
+            f"`{first.shown}` redirects more than {self.limits.max_redirects} times",
+            url=first.shown,
+            reason="redirect",
+        )
+
+    async def _look_up(self, target: Target) -> Sequence[str]:
+        if target.address is not None:
+            return [target.host]
+        try:
+            addresses = await self.resolve(target.host, target.port)
+        except (OSError, UnicodeError) as exc:
+            raise _unreachable(target, "its name could not be looked up") from exc
+        if not addresses:
+            raise _unreachable(target, "its name has no address")
+        return addresses
+
+    async def _send(
+        self,
+        url: "httpx.URL",
+        target: Target,
+        headers: Mapping[str, str],
+        max_bytes: int,
+    ) -> Answer:
+        """Ask the first of the host's addresses that takes a connection."""
+        import httpx
+
+        addresses = self.hosts.check_addresses(target, await self._look_up(target))
+        addresses = addresses[:_MOST_ADDRESSES]
+        how = Sending(
+            tls=self.tls or _trusted(),
+            connect_seconds=self.limits.seconds / len(addresses),
+            max_bytes=max_bytes,
+        )
+        failure: Exception | None = None
+        for address in addresses:
+            try:
+                return await send(url, target, address, headers, how)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
+                failure = exc
+        raise _unreachable(target, "no connection could be made") from failure
+
+
+def _parsed(url: str) -> "httpx.URL":
+    """Read an address, and refuse what readers of addresses do not agree on."""
+    import httpx
+
+    if len(url) > _LONGEST_URL:
+        raise _unclear("it is too long")
+    if "\\" in url or not url.isprintable() or " " in url:
+        raise _unclear("it holds a space, a backslash or a control character")
+    try:
+        return httpx.URL(url)
+    except (httpx.InvalidURL, ValueError) as exc:
+        raise _unclear("it is none") from exc
+
+
+def _target(url: "httpx.URL") -> Target:
+    path = url.raw_path.partition(b"?")[0].decode("ascii")
+    target = target_of(url.scheme, url.raw_host.decode("ascii"), url.port, path)
+    if url.userinfo:
+        raise target.refused("credentials", "it names a user")
+    return target
+
+
+def _joined(url: "httpx.URL", location: str, target: Target) -> "httpx.URL":
+    """Return where a redirect leads, of which errors then speak as they do of any address."""
+    import httpx
+
+    try:
+        return url.join(_parsed(location))
+    except (httpx.InvalidURL, ValueError) as exc:
+        raise FetchError(
+            f"`{target.shown}` redirects to what is no address", url=target.shown, reason="redirect"
+        ) from exc
+
+
+def _unclear(why: str) -> FetchRefusedError:
+    # Without the address: what cannot be taken apart may hold a password.
+    return FetchRefusedError(f"an address was not fetched: {why}", url="", reason="url")
+
+
+def _unreachable(target: Target, why: str) -> FetchError:
+    return FetchError(
+        f"`{target.shown}` was not fetched: {why}", url=target.shown, reason="connection"
+    )
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Return the TLS settings of httpx: loading the authorities takes some 20 ms."""
+    import httpx
+
+    return httpx.create_ssl_context()
