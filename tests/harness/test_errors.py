@@ -74,12 +74,13 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
     # Changing one breaks logs, metrics and records that were written before.
     assert {kind.kind for kind in CLASSES} == {
         "authentication", "bad_request", "capability", "configuration", "content_filter",
-        "context_overflow", "duplicate_name", "empty_response", "error", "invalid_request", "limit_exceeded",
-        "malformed_response", "middleware", "missing_dependency", "model_error",
+        "context_overflow", "duplicate_name", "empty_response", "error", "fetch", "fetch_refused",
+        "invalid_request", "limit_exceeded", "malformed_response", "media_input", "middleware",
+        "missing_dependency", "model_error",
         "model_not_found", "network", "provider_timeout", "rate_limit", "resume",
         "run_cancelled", "run_timeout", "server", "structured_output", "subagent_depth",
         "tool_arguments", "tool_failed", "tool_not_found", "tool_schema", "tool_timeout",
-        "truncated_response",
+        "truncated_response", "unsafe_path",
     }  # fmt: skip
 
 

@@ -267,6 +267,28 @@ def test_a_file_swapped_for_a_link_while_it_is_opened_never_leads_out(
     assert b"a" in found
 
 
+def test_a_file_swapped_for_a_pipe_is_never_waited_for(root: Path, tmp_path: Path) -> None:
+    place = root / "a.txt"
+    done = threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            os.mkfifo(tmp_path / "pipe")
+            (tmp_path / "pipe").rename(place)
+            (tmp_path / "file").write_bytes(b"a")
+            (tmp_path / "file").rename(place)
+
+    attacker = threading.Thread(target=swap, daemon=True)
+    attacker.start()
+    try:
+        found = {attempt(root, "a.txt") for _ in range(3_000)}
+    finally:
+        done.set()
+        attacker.join(PATIENCE)
+    assert b"a" in found
+    assert found <= {b"a", None}
+
+
 def attempt(root: Path, path: str) -> bytes | None:
     try:
         return read(root, path)

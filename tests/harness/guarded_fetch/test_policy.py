@@ -46,7 +46,9 @@ async def test_one_bad_address_of_several_refuses_them_all() -> None:
     assert await refused("http://mixed.test/", fetch) == "address"
 
 
-@pytest.mark.parametrize("answer", ["fe80::1%eth0", "::1%1", "127.1", "2130706433", "nonsense", ""])
+@pytest.mark.parametrize(
+    "answer", ["fe80::1%eth0", "2606:4700::1%1", "127.1", "2130706433", "nonsense", ""]
+)
 async def test_a_look_up_that_gives_no_plain_address_is_refused(answer: str) -> None:
     fetch = GuardedFetch(resolve=Names(odd=[[answer]]))
     assert await refused("http://odd.test/", fetch) == "address"

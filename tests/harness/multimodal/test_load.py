@@ -156,7 +156,7 @@ async def test_data_that_is_too_large_is_refused() -> None:
         (b"<svg/>", "image/svg+xml"),
         (b"<html>", "text/html"),
         (b"who knows", ""),
-        (b"BM, a text", ""),
+        (b"BM, a text that is longer than the head of a bitmap", ""),
         (b"", "image/png"),
     ],
 )
