@@ -185,7 +185,16 @@ async def test_nothing_of_the_environment_is_sent(
         }
 
 
-@pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "a\nb", "é"])
+@pytest.mark.parametrize("value", ["hunter2\r\nx: y", " hunter2", "hunter2\0", "hunter2é"])
+async def test_a_header_that_cannot_be_sent_is_not_repeated(value: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        await on_loopback().get("http://files.test/", headers={"x-key": value})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["Host", "content-length", "Transfer-Encoding", "a\nb", "a b", "", "é"]
+)
 async def test_headers_of_the_connection_cannot_be_set(name: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         await on_loopback().get("http://files.test/", headers={name: "hunter2"})

@@ -109,7 +109,9 @@ async def test_what_no_address_holds_is_refused(url: str) -> None:
 
 async def test_other_ports_and_schemes_are_refused() -> None:
     assert await refused("http://example.com:22/") == "port"
-    assert await refused("http://example.com:0/") == "port"
+    anywhere = GuardedFetch(hosts=HostPolicy(ports=None), resolve=Names())
+    assert await refused("http://example.com:0/", anywhere) == "port"
+    assert await refused("http://example.com:65536/", anywhere) == "port"
     https = GuardedFetch(hosts=HostPolicy(schemes=["https"]), resolve=Names())
     assert await refused("http://example.com/", https) == "scheme"
 

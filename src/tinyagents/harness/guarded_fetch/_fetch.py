@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..concurrency import DeadlineExpired, within
 from ..errors import FetchError, FetchRefusedError
+from ..text import error_text
 from ._addresses import resolve_host
 from ._policy import HostPolicy, Resolver
 from ._send import REDIRECTS, Answer, Sending, check_headers, send
@@ -41,7 +42,7 @@ class Fetched:
     url: str
     """Where it came from in the end, after redirects."""
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     """Names are looked up in any case."""
     content: bytes = field(repr=False)
     """The body, with its content encoding undone."""
@@ -151,7 +152,8 @@ class GuardedFetch:
                 return await send(url, target, address, headers, how)
             except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
                 failure = exc
-        raise _unreachable(target, "no connection could be made") from failure
+        why = "" if failure is None else f" ({error_text(failure)})"
+        raise _unreachable(target, f"no connection could be made{why}") from failure
 
 
 def _parsed(url: str) -> "httpx.URL":

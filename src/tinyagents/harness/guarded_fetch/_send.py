@@ -1,5 +1,6 @@
 """One request to one checked address, and its answer read within bounds."""
 
+import re
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OWN_HEADERS = frozenset(
-    {"accept-encoding", "connection", "content-length", "host", "te", "transfer-encoding"}
+    {
+        *("accept-encoding", "connection", "content-length", "expect", "host", "keep-alive"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
+    }
 )
 """What only this module may say, since it decides where a request goes and how its answer ends."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token of RFC 9110, 5.6.2."""
 _GZIP = frozenset({"gzip", "x-gzip"})
 _NO_ENCODING = frozenset({"", "identity"})
 
@@ -53,8 +59,9 @@ def check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if name.lower() in _OWN_HEADERS:
             raise ConfigurationError(f"the header `{name}` cannot be set for a fetch")
-        if not (name + value).isascii() or not (name + value).isprintable():
-            # Without the value, which may be a key.
+        sendable = value.isascii() and value.isprintable() and value == value.strip()
+        if not sendable or not _HEADER_NAME.fullmatch(name):
+            # Without the value, which may be a key: what HTTP libraries say of it quotes it.
             raise ConfigurationError(f"the header {name!r} holds what cannot be sent")
 
 

@@ -67,6 +67,8 @@ def target_of(scheme: str, host: str, port: int | None, path: str) -> Target:
     target = Target(scheme=scheme, host=host, port=port, path=path)
     if scheme not in _PORT_OF:
         raise target.refused("scheme", "only http and https are spoken")
+    if not 0 < port < 2**16:
+        raise target.refused("port", "there is no such port")
     if address is None and not is_host_name(host):
         raise target.refused(
             "url", "its host is neither a name nor an IP address in its usual form"
