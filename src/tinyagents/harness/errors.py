@@ -455,7 +455,7 @@ class FetchError(TinyAgentsError):
         super().__init__(message)
         self.url = url
         self.reason = reason
-        self.retryable = reason in ("connection", "timeout")
+        self.retryable: bool = reason in ("connection", "timeout")
 
 
 class FetchRefusedError(FetchError):

@@ -16,7 +16,7 @@ class Gunzip:
     def __init__(self) -> None:
         self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
         self._packed: bytes | None = None
-        self.fed = 0
+        self.fed: int = 0
         """How many packed bytes there have been."""
 
     @property

@@ -10,7 +10,7 @@ from ..concurrency import DeadlineExpired, within
 from ..errors import FetchError, FetchRefusedError
 from ..text import error_text
 from ._addresses import resolve_host
-from ._policy import HostPolicy, Resolver
+from ._policy import HostPolicy, Resolver, check_addresses, check_target
 from ._send import REDIRECTS, Answer, Sending, check_headers, send
 from ._target import Target, target_of
 
@@ -99,7 +99,7 @@ class GuardedFetch:
         first = _target(url)
         for _ in range(self.limits.max_redirects + 1):
             target = _target(url)
-            self.hosts.check_target(target)
+            check_target(self.hosts, target)
             if target.origin != first.origin:
                 headers = {k: v for k, v in headers.items() if k.lower() in _FOR_ANY_ORIGIN}
             answer = await self._send(url, target, headers, max_bytes)
@@ -139,7 +139,7 @@ class GuardedFetch:
         """Ask the first of the host's addresses that takes a connection."""
         import httpx
 
-        addresses = self.hosts.check_addresses(target, await self._look_up(target))
+        addresses = check_addresses(self.hosts, target, await self._look_up(target))
         addresses = addresses[:_MOST_ADDRESSES]
         how = Sending(
             tls=self.tls or _trusted(),

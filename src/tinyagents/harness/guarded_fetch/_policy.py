@@ -1,7 +1,8 @@
 """Which hosts may be reached."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from ipaddress import ip_network
 from typing import TypeAlias
 
@@ -36,7 +37,6 @@ class HostPolicy:
     networks: Collection[str] = ()
     """Networks that may be reached although they are not of the public internet, such as
     ``10.1.0.0/16``, or ``127.0.0.1/32`` in a test."""
-    _networks: tuple[Network, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         for name in ("hosts", "schemes", "networks"):
@@ -54,43 +54,51 @@ class HostPolicy:
                     f"`HostPolicy.schemes` has {scheme!r}; it takes http and https"
                 )
         try:
-            networks = tuple(ip_network(network) for network in self.networks)
+            for network in self.networks:
+                _network(network)
         except ValueError as exc:
             raise ConfigurationError(f"`HostPolicy.networks`: {exc}") from exc
-        object.__setattr__(self, "_networks", networks)
 
-    def check_target(self, target: Target) -> None:
-        """Check all that can be told before the name is looked up.
 
-        Raises:
-            FetchRefusedError: The scheme, the port or the host is not allowed.
-        """
-        if target.scheme not in self.schemes:
-            allowed = " and ".join(self.schemes)
-            raise target.refused("scheme", f"the policy allows {allowed or 'no scheme'}")
-        if self.ports is not None and target.port not in self.ports:
-            raise target.refused("port", f"the policy does not allow port {target.port}")
-        if self.hosts is not None and not any(_matches(target.host, host) for host in self.hosts):
-            raise target.refused("host", f"the policy does not name the host `{target.host}`")
+def check_target(policy: HostPolicy, target: Target) -> None:
+    """Check all that can be told before a name is looked up.
 
-    def check_addresses(self, target: Target, addresses: Sequence[str]) -> list[Address]:
-        """Check every address of a host: one that is refused refuses them all.
+    Raises:
+        FetchRefusedError: The scheme, the port or the host is not allowed.
+    """
+    if target.scheme not in policy.schemes:
+        allowed = " and ".join(policy.schemes)
+        raise target.refused("scheme", f"the policy allows {allowed or 'no scheme'}")
+    if policy.ports is not None and target.port not in policy.ports:
+        raise target.refused("port", f"the policy does not allow port {target.port}")
+    if policy.hosts is not None and not any(_matches(target.host, host) for host in policy.hosts):
+        raise target.refused("host", f"the policy does not name the host `{target.host}`")
 
-        Raises:
-            FetchRefusedError: One of them is not of the public internet, or is no plain address.
-        """
-        return [self._checked(target, address) for address in addresses]
 
-    def _checked(self, target: Target, text: str) -> Address:
-        address = plain_address(text)
-        if address is None:
-            raise target.refused("address", f"`{target.host}` stands for no plain IP address")
-        if not any(address in network for network in self._networks):
-            special = special_use(address)
-            if special is not None:
-                named = "it" if target.address else f"`{target.host}`"
-                raise target.refused("address", f"{named} stands for {address} ({special})")
-        return address
+def check_addresses(policy: HostPolicy, target: Target, addresses: Sequence[str]) -> list[Address]:
+    """Check every address of a host: one that is refused refuses them all.
+
+    Raises:
+        FetchRefusedError: One of them is not of the public internet, or is no plain address.
+    """
+    return [_checked(policy, target, address) for address in addresses]
+
+
+def _checked(policy: HostPolicy, target: Target, text: str) -> Address:
+    address = plain_address(text)
+    if address is None:
+        raise target.refused("address", f"`{target.host}` stands for no plain IP address")
+    if not any(address in _network(network) for network in policy.networks):
+        special = special_use(address)
+        if special is not None:
+            named = "it" if target.address else f"`{target.host}`"
+            raise target.refused("address", f"{named} stands for {address} ({special})")
+    return address
+
+
+@cache
+def _network(text: str) -> Network:
+    return ip_network(text)
 
 
 def _matches(host: str, pattern: str) -> bool:
