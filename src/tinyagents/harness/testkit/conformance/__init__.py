@@ -1,0 +1,17 @@
+"""Suites of tests for implementations of the library's protocols, to be inherited in pytest.
+
+A suite is a class: give it a factory, and pytest runs all of its tests on what that makes. It needs
+pytest, which nothing else of the testkit does.
+"""
+
+from ._chat_model import ChatModelConformance
+from ._http_chat_model import HttpChatModelConformance
+from ._wire import WireAnswer, WireRequest, cut
+
+__all__ = (
+    "ChatModelConformance",
+    "HttpChatModelConformance",
+    "WireAnswer",
+    "WireRequest",
+    "cut",
+)

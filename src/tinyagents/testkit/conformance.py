@@ -1,0 +1,17 @@
+"""Suites of tests for implementations of the library's protocols: see there for how."""
+
+from ..harness.testkit.conformance import (
+    ChatModelConformance,
+    HttpChatModelConformance,
+    WireAnswer,
+    WireRequest,
+    cut,
+)
+
+__all__ = (
+    "ChatModelConformance",
+    "HttpChatModelConformance",
+    "WireAnswer",
+    "WireRequest",
+    "cut",
+)
