@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from tinyagents.harness.message import AssistantMessage
 from tinyagents.harness.model import ChatModel
 from tinyagents.testkit import ScriptedModel, Step
 from tinyagents.testkit.conformance import ChatModelConformance

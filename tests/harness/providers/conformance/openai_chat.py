@@ -64,7 +64,9 @@ def reasoning(message: AssistantMessage) -> str:
 
 def usage(answer: ModelResponse) -> dict[str, Any] | None:
     used = answer.usage
-    return used and {
+    if used is None:
+        return None
+    return {
         "prompt_tokens": used.input_tokens,
         "completion_tokens": used.output_tokens,
         "total_tokens": used.total_tokens,

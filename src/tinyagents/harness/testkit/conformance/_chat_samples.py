@@ -1,6 +1,5 @@
 """What the tests of a chat model ask: tools, conversations, and histories from elsewhere."""
 
-import base64
 import struct
 import zlib
 from typing import Any
@@ -81,7 +80,9 @@ def _png() -> bytes:
     """Return a picture of 16 by 16 black points: as small as every provider takes."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     head = struct.pack(">IIBBBBB", 16, 16, 8, 0, 0, 0, 0)
     rows = zlib.compress(bytes(17 * 16))
@@ -184,7 +185,9 @@ FOREIGN: dict[str, list[Message]] = {
                     provider="elsewhere", data={"type": f"{FOREIGN_MARK}-search", "query": "x"}
                 ),
                 TextBlock(text="I found it."),
-                CitationBlock(url="https://example.org/a", title="A page", provider_data=_own(i="c")),
+                CitationBlock(
+                    url="https://example.org/a", title="A page", provider_data=_own(i="c")
+                ),
             ]
         ),
         UserMessage(content="Where?"),
@@ -198,9 +201,7 @@ FOREIGN: dict[str, list[Message]] = {
 """Histories that other providers wrote, with the marks of things that are theirs alone."""
 
 
-def answered(
-    asked: str, answer: AssistantMessage, *results: ToolMessage | str
-) -> list[Message]:
+def answered(asked: str, answer: AssistantMessage, *results: ToolMessage | str) -> list[Message]:
     """Return the history of a question, its answer and the results of the calls in it."""
     told = [
         ToolMessage(tool_call_id=call.id, content=result, name=call.name)

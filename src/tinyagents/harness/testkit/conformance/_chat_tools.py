@@ -135,17 +135,15 @@ class ToolBehaviour(ChatModelSuite):
             history = answered(PARIS, first.message, RESULTS[what])
             try:
                 response = await self.ask(model, ModelRequest(messages=history, tools=[WEATHER]))
-            except InvalidRequestError as refused:
-                # Without a form for it on the wire, this is what an application can act on.
-                assert what in ("an image", "a file"), f"a result with {what} was refused: {refused}"
-                return
+            except InvalidRequestError:
+                if what not in ("an image", "a file"):
+                    raise
+                return  # it has no form on the wire, and an application can act on that
         self.check_text(response, "It is mild.")
 
     async def test_results_of_parallel_calls_go_back_with_what_was_said(self) -> None:
         script = (
-            say("I look.")
-            + call("get_weather", city="Paris")
-            + call("get_weather", city="Rome")
+            say("I look.") + call("get_weather", city="Paris") + call("get_weather", city="Rome")
         )
         async with self.opened(script, say("Rome is warmer.")) as model:
             self.need(model, "tool_calling", "parallel_tool_calls")

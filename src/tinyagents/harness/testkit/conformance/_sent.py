@@ -16,11 +16,8 @@ _NUMBERS = ("max_tokens", "temperature", "top_p", "seed")
 
 def leaves(value: Any) -> Iterator[Any]:
     """Return the strings, numbers and other scalars of a JSON value, in order."""
-    if isinstance(value, Mapping):
-        for item in cast("Mapping[str, Any]", value).values():
-            yield from leaves(item)
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
+    if isinstance(value, Mapping | list):
+        for item in _items(value):
             yield from leaves(item)
     else:
         yield value
@@ -29,12 +26,14 @@ def leaves(value: Any) -> Iterator[Any]:
 def keys(value: Any) -> Iterator[str]:
     """Return the names of all fields of a JSON value."""
     if isinstance(value, Mapping):
-        for name, item in cast("Mapping[str, Any]", value).items():
-            yield name
+        yield from cast("Mapping[str, Any]", value)
+    if isinstance(value, Mapping | list):
+        for item in _items(value):
             yield from keys(item)
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from keys(item)
+
+
+def _items(value: Mapping[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, Mapping) else value
 
 
 def find(requests: Sequence[WireRequest], request: ModelRequest) -> WireRequest:
@@ -54,9 +53,8 @@ def check_texts(document: Any, messages: Sequence[Message]) -> None:
         place = -1
         for text in _texts(group):
             count = words.count(text)
-            assert count == 1, (
-                f"{text!r} was sent {count} times: the model would "
-                + ("not know of it" if count == 0 else "be told it again")
+            assert count == 1, f"{text!r} was sent {count} times: the model would " + (
+                "not know of it" if count == 0 else "be told it again"
             )
             assert words.index(text) > place, (
                 f"{text!r} was sent before what was said before it: the model would read the "
@@ -121,12 +119,13 @@ def check_private(sent: WireRequest, secrets: Iterable[str]) -> None:
         )
 
 
-def check_ids(
-    calls: Sequence[str], results: Sequence[str], messages: Sequence[Message]
-) -> None:
+def check_ids(calls: Sequence[str], results: Sequence[str], messages: Sequence[Message]) -> None:
     """Check that each result names the call that it answers."""
     own = [
-        call.id for message in messages if message.role == "assistant" for call in message.tool_calls
+        call.id
+        for message in messages
+        if message.role == "assistant"
+        for call in message.tool_calls
     ]
     assert len(calls) == len(own), f"{len(own)} calls were made and {len(calls)} were sent"
     assert len(set(calls)) == len(calls), (

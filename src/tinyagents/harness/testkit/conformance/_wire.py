@@ -185,7 +185,7 @@ def _first_half(chunks: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """Return the beginning of a body, which is not all of it: whole events, where there are some."""
     if len(chunks) > 1:
         return chunks[: len(chunks) // 2]
-    (only,) = chunks
+    only = b"".join(chunks)
     return (only[: len(only) // 2],)
 
 
