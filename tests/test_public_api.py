@@ -117,12 +117,13 @@ ARCHITECTURE = {
         SlowModel FakeTool EventRecorder DeterministicClock DeterministicIds FakeSleep
         assert_trajectory Trajectory assert_event_grammar block_network
     """,
+    "tinyagents.testkit.conformance": "ChatModelConformance",
 }
 """The names of section 12 of the architecture that exist, by their homes."""
 
 LATER = {
     "tinyagents": "Budget",
-    "tinyagents.testkit": "InMemoryShortTermMemory InMemoryStore conformance",
+    "tinyagents.testkit": "InMemoryShortTermMemory InMemoryStore",
     "tinyagents.harness.store": "Store",
     "tinyagents.harness.memory": "ShortTermMemory",
     "tinyagents.graph": "StateGraph",

@@ -95,6 +95,12 @@ class HttpChatModelConformance(ChatModelConformance):
 
     # What the suite does with it
 
+    @pytest.fixture(autouse=True)
+    def _without_proxies(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Keep a proxy of the environment from the calls to loopback."""
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.setenv(name, "*")
+
     @property
     def requests(self) -> list[WireRequest]:
         """What the model has sent in the running test."""

@@ -16,24 +16,26 @@ _NUMBERS = ("max_tokens", "temperature", "top_p", "seed")
 
 def leaves(value: Any) -> Iterator[Any]:
     """Return the strings, numbers and other scalars of a JSON value, in order."""
-    if isinstance(value, Mapping | list):
-        for item in _items(value):
-            yield from leaves(item)
-    else:
+    items = _items(value)
+    if items is None:
         yield value
+    else:
+        for item in items:
+            yield from leaves(item)
 
 
 def keys(value: Any) -> Iterator[str]:
     """Return the names of all fields of a JSON value."""
     if isinstance(value, Mapping):
         yield from cast("Mapping[str, Any]", value)
-    if isinstance(value, Mapping | list):
-        for item in _items(value):
-            yield from keys(item)
+    for item in _items(value) or ():
+        yield from keys(item)
 
 
-def _items(value: Mapping[str, Any] | list[Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, Mapping) else value
+def _items(value: Any) -> Iterable[Any] | None:
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value).values()
+    return cast("Iterable[Any]", value) if isinstance(value, list) else None
 
 
 def find(requests: Sequence[WireRequest], request: ModelRequest) -> WireRequest:
