@@ -31,7 +31,6 @@ from tinyagents.harness.model import (
     StreamStarted,
     ToolCallDelta,
 )
-from tinyagents.harness.providers import OpenAIChatModel
 from tinyagents.testkit import ScriptedModel, Step
 from tinyagents.testkit.conformance import (
     ChatModelConformance,
@@ -69,8 +68,9 @@ class Wrapped:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if isinstance(self.inner, OpenAIChatModel):
-            await self.inner.aclose()
+        close = getattr(self.inner, "aclose", None)
+        if close is not None:
+            await close()
 
     async def invoke(self, request: ModelRequest, *, ctx: Any = None) -> ModelResponse:
         return self.answered(await self.inner.invoke(self.asked(request)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.providers.conformance import openai_chat
+from tests.harness.providers.conformance import anthropic, openai_chat
 from tests.harness.testkit.broken_models import Wrapped, anyio_backend, caught_by
 from tinyagents.harness.errors import ModelError
 from tinyagents.harness.message import (
@@ -16,6 +16,7 @@ from tinyagents.harness.message import (
     Message,
     ProviderExtensionBlock,
     TextBlock,
+    ToolCallBlock,
     ToolMessage,
     UserMessage,
 )
@@ -28,7 +29,7 @@ from tinyagents.harness.model import (
     ModelSettings,
     ModelStreamItem,
 )
-from tinyagents.harness.providers import OpenAIChatModel
+from tinyagents.harness.providers import AnthropicModel, OpenAIChatModel
 from tinyagents.testkit.conformance import HttpChatModelConformance, WireAnswer
 
 __all__ = ("anyio_backend",)
@@ -238,3 +239,31 @@ class TestRunsWithoutATimeout(WireSuite):
     class fault(Wrapped):
         def asked(self, request: ModelRequest) -> ModelRequest:
             return replace(request, settings=ModelSettings())
+
+
+@caught_by("test_ids_go_back_as_they_came")
+class TestRenamesItsOwnCalls(WireSuite):
+    class fault(Wrapped):
+        def blocks(self, blocks: list[Block]) -> list[Block]:
+            return [
+                b.model_copy(update={"id": f"{b.id}-1"}) if isinstance(b, ToolCallBlock) else b
+                for b in blocks
+            ]
+
+
+@caught_by("test_seals_of_reasoning_go_back")
+class TestForgetsSeals(WireSuite):
+    def connect(self, base_url: str) -> Any:
+        can = ModelProfile.permissive("anthropic", "m")
+        model = AnthropicModel("m", api_key=self.key, base_url=base_url, profile=can)
+        return self.fault(model)
+
+    def encode(self, answer: ModelResponse, *, stream: bool) -> WireAnswer:
+        return anthropic.encode(answer, stream=stream)
+
+    def sent_ids(self, document: Any) -> tuple[list[str], list[str]]:
+        return anthropic.sent_ids(document)
+
+    class fault(Wrapped):
+        def blocks(self, blocks: list[Block]) -> list[Block]:
+            return [b for b in blocks if b.type != "reasoning"]

@@ -41,7 +41,11 @@ def whole(block: Block) -> dict[str, Any]:
         case "text":
             return {"type": "text", "text": block.text}
         case "reasoning":
-            return {"type": "thinking", "thinking": block.text, "signature": "seal"}
+            return {
+                "type": "thinking",
+                "thinking": block.text,
+                "signature": block.signature or "seal",
+            }
         case "tool_call":
             if block.invalid:
                 raise NotImplementedError("the arguments of a whole answer are JSON values")
@@ -63,7 +67,7 @@ def streamed(index: int, block: Block) -> list[dict[str, Any]]:
         case "reasoning":
             begun = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in cut(block.text)]
-            deltas.append({"type": "signature_delta", "signature": "seal"})
+            deltas.append({"type": "signature_delta", "signature": block.signature or "seal"})
         case "tool_call":
             begun = {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
             written = block.invalid.raw if block.invalid else dump_json(block.arguments)

@@ -18,7 +18,10 @@ def encode(answer: ModelResponse, *, stream: bool) -> WireAnswer:
         "usageMetadata": usage(answer),
     }
     reason = REASONS[answer.finish_reason or "stop"]
-    parts = [part for block in answer.message.content for part in parts_of(block, stream=stream)]
+    blocks = answer.message.content
+    sealed = (block.signature for block in blocks if block.type == "reasoning")
+    seal = next(filter(None, sealed), "c2VhbA==")
+    parts = [part for block in blocks for part in parts_of(block, seal, stream=stream)]
     if not stream:
         return WireAnswer.json({**head, "candidates": [candidate(parts, finishReason=reason)]})
     chunks = [{"candidates": [candidate([part])]} for part in parts]
@@ -30,7 +33,7 @@ def candidate(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {"content": {"role": "model", "parts": parts}, "index": 0, **more}
 
 
-def parts_of(block: Block, *, stream: bool) -> list[dict[str, Any]]:
+def parts_of(block: Block, seal: str, *, stream: bool) -> list[dict[str, Any]]:
     match block.type:
         case "text":
             return [{"text": piece} for piece in (cut(block.text) if stream else [block.text])]
@@ -41,7 +44,7 @@ def parts_of(block: Block, *, stream: bool) -> list[dict[str, Any]]:
             if block.invalid:
                 raise NotImplementedError("the arguments of Gemini's calls are JSON values")
             called = {"id": block.id, "name": block.name, "args": block.arguments}
-            return [{"functionCall": called, "thoughtSignature": "c2VhbA=="}]
+            return [{"functionCall": called, "thoughtSignature": seal}]
         case _:
             raise NotImplementedError(f"no form for {block.type}")
 

@@ -36,7 +36,8 @@ def item(index: int, block: Block) -> dict[str, Any]:
             return {**said, "content": [{"type": "refusal", "refusal": block.text}]}
         case "reasoning":
             summary = [{"type": "summary_text", "text": block.text}]
-            return {"type": "reasoning", "id": f"rs_{index}", "summary": summary}
+            sealed = {"encrypted_content": block.signature} if block.signature else {}
+            return {"type": "reasoning", "id": f"rs_{index}", "summary": summary, **sealed}
         case "tool_call":
             written = block.invalid.raw if block.invalid else dump_json(block.arguments)
             return {

@@ -45,7 +45,7 @@ class ChatModelSuite:
 
         If it is an asynchronous context manager too, the test enters it and uses what that gives.
         """
-        raise NotImplementedError(f"`{type(self).__name__}` has no `model`: say how one is made")
+        raise TypeError(f"`{type(self).__name__}` has no `model`: say how one is made")
 
     def check_sent(self, model: ChatModel, request: ModelRequest) -> None:
         """Check what a call has sent, where that can be seen. Called after each call."""

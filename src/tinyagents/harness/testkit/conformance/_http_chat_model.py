@@ -22,11 +22,11 @@ from ...model import (
     NamedTool,
     ToolChoice,
 )
-from .._script import Failure, Hang, Step, call, fail, hang, say
+from .._script import Failure, Hang, Step, call, fail, hang, say, think
 from .._scripted_model import ScriptedModel
 from . import _sent
 from ._chat_model import ChatModelConformance
-from ._chat_samples import ALPHABETS, FOREIGN_MARK, TIME, WEATHER
+from ._chat_samples import ALPHABETS, FOREIGN_MARK, TIME, WEATHER, answered
 from ._chat_suite import asking, entered, plain_and_streamed
 from ._wire import Ending, Reaction, Wire, WireAnswer, WireRequest, serving
 
@@ -55,7 +55,10 @@ class HttpChatModelConformance(ChatModelConformance):
     """
 
     key: str = "sk-conformance-0123456789"
-    """The key to make the model with. The suite looks for it where it must not be."""
+    """The key to make the model with, which it sends in a header; empty where there is none.
+
+    The suite looks for it where it must not be.
+    """
     piece_bytes: int | None = None
     """Cut the body of answers into pieces of this size; ``None`` leaves them as they are encoded."""
     wire: Wire
@@ -63,7 +66,7 @@ class HttpChatModelConformance(ChatModelConformance):
 
     def connect(self, base_url: str) -> ChatModel | AbstractAsyncContextManager[ChatModel]:
         """Return a new model that calls this address, which has no path and no slash at its end."""
-        raise NotImplementedError(f"`{type(self).__name__}` has no `connect`: say how one is made")
+        raise TypeError(f"`{type(self).__name__}` has no `connect`: say how one is made")
 
     def encode(self, answer: ModelResponse, *, stream: bool) -> WireAnswer:
         """Return an answer as the provider sends it.
@@ -74,7 +77,7 @@ class HttpChatModelConformance(ChatModelConformance):
         Raises:
             NotImplementedError: The wire has no form for it. The test is skipped with what this says.
         """
-        raise NotImplementedError(f"`{type(self).__name__}` has no `encode`: say how answers look")
+        raise TypeError(f"`{type(self).__name__}` has no `encode`: say how answers look")
 
     def encode_error(self, error: ModelError) -> WireAnswer:
         """Return a failure as the provider tells it: a status, headers and a body."""
@@ -140,7 +143,7 @@ class HttpChatModelConformance(ChatModelConformance):
         """Check what was sent for a request: nothing lost, doubled, moved, or told to the wrong one."""
         sent = _sent.find(self.requests, request)
         document = sent.document
-        _sent.check_private(sent, (self.key, FOREIGN_MARK, _sent.REGISTERED))
+        _sent.check_private(sent, filter(None, (self.key, FOREIGN_MARK, _sent.REGISTERED)))
         _sent.check_texts(document, request.messages)
         _sent.check_media(document, request.messages)
         _sent.check_forms(document, request)
@@ -186,6 +189,43 @@ class HttpChatModelConformance(ChatModelConformance):
             request = asking("What is the weather?", tools=[WEATHER])
             second = await self.ask(model, request, streamed=streamed)
         assert [made.arguments for made in second.message.tool_calls] == [{"city": text}]
+
+    @plain_and_streamed
+    async def test_ids_go_back_as_they_came(self, streamed: bool) -> None:
+        own = "Aa0Bb1Cc2"  # in the form of the strictest providers
+        step = call("get_weather", {"city": "Paris"}, id=own)
+        async with self.opened(step, say("Mild.")) as model:
+            self.need(model, "tool_calling")
+            ids = self.sent_ids(await self._continued(model, streamed=streamed))
+        if ids is None:
+            pytest.skip("the suite has no `sent_ids`")
+        assert ids == ([own], [own]), (
+            f"the call came with the id `{own}` and went back as {ids}: the provider would not know "
+            "its own call again"
+        )
+
+    @plain_and_streamed
+    async def test_seals_of_reasoning_go_back(self, streamed: bool) -> None:
+        seal = "c2VhbC1vZi1yZWFzb25pbmc="
+        step = think("The user asks.", signature=seal) + call("get_weather", city="Paris")
+        async with self.opened(step, say("Mild.")) as model:
+            self.need(model, "tool_calling", "reasoning")
+            document = await self._continued(model, streamed=streamed)
+            answer = b"".join(self.wire.answers[0].chunks)
+        if seal.encode() not in answer:
+            pytest.skip("`encode` has no form for the signature of a reasoning block")
+        assert seal in _sent.leaves(document), (
+            "the signature of the reasoning did not go back: the provider would refuse the history, "
+            "or the model think all over again"
+        )
+
+    async def _continued(self, model: ChatModel, *, streamed: bool) -> Any:
+        """Have a call made, and return the body of the request that gives its result back."""
+        asked = "What is the weather in Paris? Use the tool."
+        first = await self.ask(model, asking(asked, tools=[WEATHER]), streamed=streamed)
+        history = answered(asked, first.message, "18 degrees")
+        await self.ask(model, ModelRequest(messages=history, tools=[WEATHER]))
+        return self.requests[-1].document
 
     async def test_every_tool_choice_is_told(self) -> None:
         choices: tuple[ToolChoice, ...] = ("auto", "required", NamedTool("get_weather"), "none")
@@ -248,6 +288,8 @@ class HttpChatModelConformance(ChatModelConformance):
     async def test_the_key_is_shown_nowhere(
         self, status: int, streamed: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
+        if not self.key:
+            pytest.skip("`key` is empty: there is nothing to hide")
         caplog.set_level("DEBUG")
 
         async def react(_: WireRequest) -> Reaction:

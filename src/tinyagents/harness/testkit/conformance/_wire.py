@@ -92,6 +92,7 @@ class Wire:
     url: str
     """Without a slash at its end."""
     requests: list[WireRequest] = field(default_factory=list[WireRequest])
+    answers: list[WireAnswer] = field(default_factory=list[WireAnswer])
     unfinished: int = 0
     """Answers that are being sent."""
     idle: anyio.Event = field(default_factory=anyio.Event)
@@ -153,6 +154,7 @@ async def _converse(
         wire.unfinished += 1
         try:
             reaction = await react(request)
+            wire.answers.append(reaction.answer)
             await _send(stream, reaction)
             if reaction.ending == "hang":
                 reaction.reached()
