@@ -61,8 +61,7 @@ class HttpChatModelConformance(ChatModelConformance):
     """
     piece_bytes: int | None = None
     """Cut the body of answers into pieces of this size; ``None`` leaves them as they are encoded."""
-    wire: Wire
-    """The server of the running test."""
+    _wire: Wire
 
     def connect(self, base_url: str) -> ChatModel | AbstractAsyncContextManager[ChatModel]:
         """Return a new model that calls this address, which has no path and no slash at its end."""
@@ -107,7 +106,7 @@ class HttpChatModelConformance(ChatModelConformance):
     @property
     def requests(self) -> list[WireRequest]:
         """What the model has sent in the running test."""
-        return self.wire.requests
+        return self._wire.requests
 
     @asynccontextmanager
     async def model(self, script: Sequence[Step]) -> AsyncGenerator[ChatModel]:
@@ -129,8 +128,8 @@ class HttpChatModelConformance(ChatModelConformance):
 
         try:
             async with (
-                serving(guarded) as self.wire,
-                entered(self.connect(self.wire.url)) as model,
+                serving(guarded) as self._wire,
+                entered(self.connect(self._wire.url)) as model,
             ):
                 yield model
         finally:
@@ -155,7 +154,7 @@ class HttpChatModelConformance(ChatModelConformance):
     async def check_closed(self) -> None:
         """Check that the server is writing to nobody."""
         with anyio.move_on_after(self.patience / 2):
-            await self.wire.idle.wait()
+            await self._wire.idle.wait()
             return
         raise AssertionError(
             "the connection of a call that was left is still open: the provider goes on writing, and "
@@ -211,7 +210,7 @@ class HttpChatModelConformance(ChatModelConformance):
         async with self.opened(step, say("Mild.")) as model:
             self.need(model, "tool_calling", "reasoning")
             document = await self._continued(model, streamed=streamed)
-            answer = b"".join(self.wire.answers[0].chunks)
+            answer = b"".join(self._wire.answers[0].chunks)
         if seal.encode() not in answer:
             pytest.skip("`encode` has no form for the signature of a reasoning block")
         assert seal in _sent.leaves(document), (
@@ -276,7 +275,7 @@ class HttpChatModelConformance(ChatModelConformance):
     @plain_and_streamed
     async def test_a_server_that_is_not_there_is_a_network_error(self, streamed: bool) -> None:
         async with self.opened():
-            gone = self.wire.url
+            gone = self._wire.url
         made = self.connect(gone)
         async with entered(made) as model:
             with pytest.raises(NetworkError) as caught:

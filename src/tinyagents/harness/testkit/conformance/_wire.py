@@ -93,8 +93,9 @@ class Wire:
     """Without a slash at its end."""
     requests: list[WireRequest] = field(default_factory=list[WireRequest])
     answers: list[WireAnswer] = field(default_factory=list[WireAnswer])
+    """What was sent for them, in order; of an answer that breaks off or hangs, all of it."""
     unfinished: int = 0
-    """Answers that are being sent."""
+    """How many answers are being sent."""
     idle: anyio.Event = field(default_factory=anyio.Event)
     """Set while no answer is being sent; replaced when one begins."""
 
