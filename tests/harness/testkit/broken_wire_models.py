@@ -251,6 +251,22 @@ class TestRenamesItsOwnCalls(WireSuite):
             ]
 
 
+@caught_by("test_arguments_of_every_alphabet_arrive")
+class TestGarblesArgumentsOfTheHistory(WireSuite):
+    class fault(Wrapped):
+        def told(self, messages: list[Message]) -> list[Message]:
+            return [
+                m.model_copy(update={"content": [self.garbled(b) for b in m.content]})
+                for m in messages
+            ]
+
+        def garbled(self, block: Block) -> Block:
+            if not isinstance(block, ToolCallBlock):
+                return block
+            plain = {name: str(value).strip("\r\n|") for name, value in block.arguments.items()}
+            return block.model_copy(update={"arguments": plain})
+
+
 @caught_by("test_seals_of_reasoning_go_back")
 class TestForgetsSeals(WireSuite):
     def connect(self, base_url: str) -> Any:

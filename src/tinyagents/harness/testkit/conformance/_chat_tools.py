@@ -74,13 +74,15 @@ class ToolBehaviour(ChatModelSuite):
         self.need_script()
         text = ALPHABETS[alphabet]
         given = {"city": text, f"k{text}": [text, {"deep": None, "n": 2**53 + 1, "f": 1.5}]}
-        async with self.opened(call("get_weather", given)) as model:
+        async with self.opened(call("get_weather", given), say("Mild.")) as model:
             self.need(model, "tool_calling")
             response = await self.ask(model, asking(PARIS, tools=[WEATHER]), streamed=streamed)
-        (made,) = self._checked(response.message.tool_calls, 1)
-        assert made.arguments == given, (
-            f"arguments of the kind `{alphabet}` do not arrive as they were written"
-        )
+            (made,) = self._checked(response.message.tool_calls, 1)
+            assert made.arguments == given, (
+                f"arguments of the kind `{alphabet}` do not arrive as they were written"
+            )
+            history = answered(PARIS, response.message, f"It is mild in {text}.")
+            await self.ask(model, ModelRequest(messages=history, tools=[WEATHER]))
 
     @plain_and_streamed
     async def test_arguments_that_are_no_json_are_kept(self, streamed: bool) -> None:

@@ -144,6 +144,7 @@ class HttpChatModelConformance(ChatModelConformance):
         document = sent.document
         _sent.check_private(sent, filter(None, (self.key, FOREIGN_MARK, _sent.REGISTERED)))
         _sent.check_texts(document, request.messages)
+        _sent.check_arguments(document, request.messages)
         _sent.check_media(document, request.messages)
         _sent.check_forms(document, request)
         _sent.check_settings(document, request.settings, model.profile)

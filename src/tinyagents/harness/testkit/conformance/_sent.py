@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from ...message import MediaBlock, Message, TextBlock
 from ...model import JsonSchemaFormat, ModelProfile, ModelRequest, ModelSettings
+from ...text import parse_json
 from ._wire import WireRequest
 
 REGISTERED = "registered-name"
@@ -63,6 +64,21 @@ def check_texts(document: Any, messages: Sequence[Message]) -> None:
                 "conversation in another order"
             )
             place = words.index(text)
+
+
+def check_arguments(document: Any, messages: Sequence[Message]) -> None:
+    """Check that the model is shown what it called tools with, as JSON or as text of JSON."""
+    found = {*map(repr, leaves(document))}
+    for value in leaves(document):
+        if isinstance(value, str) and value.startswith("{"):
+            found.update(map(repr, leaves(_parsed(value))))
+    for message in messages:
+        for call in message.tool_calls if message.role == "assistant" else ():
+            lost = [value for value in leaves(call.arguments) if repr(value) not in found]
+            assert not lost, (
+                f"{lost} of the arguments of a call were not sent as they were: the model would read "
+                "that it had asked for something else"
+            )
 
 
 def check_media(document: Any, messages: Sequence[Message]) -> None:
@@ -146,6 +162,13 @@ def _texts(messages: Iterable[Message]) -> Iterator[str]:
         for block in message.content:
             if isinstance(block, TextBlock) and block.text:
                 yield block.text
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return text
 
 
 def _words(document: Any) -> str:
