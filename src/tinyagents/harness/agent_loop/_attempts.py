@@ -44,9 +44,7 @@ async def call_with_retries(
     return _answered(answer, binding, fitted)
 
 
-def _answered(
-    answer: ModelResponse, binding: ModelBinding, fitted: FittedRequest
-) -> ModelResponse:
+def _answered(answer: ModelResponse, binding: ModelBinding, fitted: FittedRequest) -> ModelResponse:
     """Put down who answered, and to what."""
     response = checked_response(answer, binding.resolved.name)
     response.resolved_model = binding.resolved
