@@ -8,6 +8,7 @@
     │   ├── CapabilityError            the model cannot take part of the request
     │   ├── ToolSchemaError            a tool's parameters cannot be described
     │   └── ResumeError                a snapshot cannot be continued that way
+    │       └── ApprovalError          the answer to a waiting call is no decision that it takes
     ├── ModelNotFoundError             no model of that name, or none that can do it
     ├── ModelError                     a model call failed
     │   ├── AuthenticationError        the key is missing, wrong or not allowed to
@@ -26,6 +27,7 @@
     ├── ToolArgumentsError             the arguments do not fit the tool's schema
     ├── ToolFailedError                a tool raised, under a policy that raises
     ├── ToolTimeoutError               a tool ran out of time, under a policy that raises
+    ├── ApproverError                  who should decide about a call failed to; it was not run
     ├── LimitExceededError             a limit of the run is used up
     ├── RunTimeoutError                the run's wall clock ran out
     ├── RunCancelledError              the run was cancelled
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from .agent_loop import AgentRun
 
 __all__ = (
+    "ApprovalError",
+    "ApproverError",
     "AuthenticationError",
     "BadRequestError",
     "CapabilityError",
@@ -173,6 +177,25 @@ class ResumeError(InvalidRequestError):
     """A snapshot cannot be continued, or not with these answers."""
 
     kind = "resume"
+
+
+class ApprovalError(ResumeError):
+    """The answer to a call that waits is no decision, or none that it takes. Nothing has run.
+
+    Args:
+        message: What is wrong, and what to pass.
+        interrupt_id: What the answer was given under.
+        errors: What is wrong with it, one sentence each with the path.
+    """
+
+    kind = "approval"
+
+    def __init__(
+        self, message: str, *, interrupt_id: str | None = None, errors: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.interrupt_id = interrupt_id
+        self.errors: tuple[str, ...] = tuple(errors)
 
 
 class ModelNotFoundError(TinyAgentsError, LookupError):
@@ -378,6 +401,17 @@ class ToolTimeoutError(TinyAgentsError, TimeoutError):
         self.tool = tool
         self.call_id = call_id
         self.seconds = seconds
+
+
+class ApproverError(TinyAgentsError):
+    """Who should decide about a call in place failed, or gave no decision: the call was not run."""
+
+    kind = "approver"
+
+    def __init__(self, message: str, *, tool: str, call_id: str) -> None:
+        super().__init__(message)
+        self.tool = tool
+        self.call_id = call_id
 
 
 class LimitExceededError(TinyAgentsError):

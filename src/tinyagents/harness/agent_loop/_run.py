@@ -28,6 +28,7 @@ from ._result import AgentRun
 from ._snapshot import InterruptRequest, PendingCall, RunSnapshot
 
 if TYPE_CHECKING:
+    from ..approval import ApprovalNeed, ApprovalRequest, Decision
     from ..events import HarnessRunStatus
     from ..stream import StreamMode
     from ._feed import Feed, Outlet
@@ -65,11 +66,23 @@ class CallSlot:
     """What the tool raised unexpectedly."""
     error: Exception | None = None
     """What the run raises because of the call."""
-    timed_out = False
+    outcome: ToolOutcome = "done"
     checked: JsonValue = None
     """A copy of the arguments that were checked, where a hook may change them afterwards."""
     begun = False
     """Whether ``tool.started`` was emitted and no event has ended it yet."""
+    held = False
+    """Whether it waits for somebody to decide about it, or for its result from outside."""
+    cleared = False
+    """Whether it needs no approval any more."""
+    needs: "Sequence[ApprovalNeed]" = ()
+    """Whose approvers are to be asked."""
+    request: "ApprovalRequest | None" = None
+    """What they are asked."""
+    decision: "Decision | None" = None
+    """What they said."""
+    note: str | None = None
+    """What the model is told before the result."""
     started = 0.0
     ended = 0.0
     started_ms = 0
@@ -286,7 +299,7 @@ def _capped(settings: ModelSettings, cap: int | None) -> ModelSettings:
 
 def waiting_requests(pending: Sequence[PendingCall]) -> list[InterruptRequest]:
     """Return what the calls of a turn wait for."""
-    return [call.interrupt for call in pending if call.interrupt is not None]
+    return [request for call in pending for request in call.requests]
 
 
 def unfinished_result(

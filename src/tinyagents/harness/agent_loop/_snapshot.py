@@ -1,8 +1,8 @@
 """The state of a run as plain data: what is stored when a run waits, and read when it goes on."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
@@ -14,7 +14,11 @@ from ..message import Message, ToolMessage
 from ..model import FinishReason, ResolvedModel
 from ..usage import UsageTotals
 
-SNAPSHOT_VERSION = 1
+if TYPE_CHECKING:
+    from ..approval import ApprovalRequest, ExternalCallRequest
+
+SNAPSHOT_VERSION = 2
+"""Version 1, which knew neither approvals nor runs inside a call that waits, is read as well."""
 
 Phase: TypeAlias = Literal[
     "start", "prepare", "call_model", "decide", "call_tools", "structured", "finish", "done"
@@ -54,9 +58,60 @@ class InterruptRequest:
     call_id: str | None = None
     """The tool call that asks; ``None`` when a hook does."""
     tool_name: str | None = None
+    kind: Literal["question", "approval", "external"] = "question"
+    """Who asks: the tool or a hook itself, or the loop for a call that needs an approval or a result."""
+
+    @property
+    def approval(self) -> "ApprovalRequest | None":
+        """What needs to be approved, where that is what it asks for."""
+        return self._parsed() if self.kind == "approval" else None
+
+    @property
+    def external(self) -> "ExternalCallRequest | None":
+        """The call to be made outside the run, where that is what it asks for."""
+        return self._parsed() if self.kind == "external" else None
+
+    def _parsed(self) -> Any:
+        from ..approval import parse_request
+
+        return parse_request(self.payload)
 
 
 CallState: TypeAlias = Literal["not_started", "running", "waiting", "done"]
+
+
+@dataclass(slots=True)
+class Clearance:
+    """That a call was approved, so that it is not asked for again when it goes on."""
+
+    tool_name: str
+    arguments_hash: str
+    """Of the arguments as they were when it was asked."""
+    arguments: dict[str, JsonValue] | None = None
+    """What somebody has put in their place."""
+
+
+@dataclass(slots=True)
+class ApprovalRule:
+    """Calls that somebody has approved for the rest of the run."""
+
+    tool_name: str
+    arguments_hash: str | None = None
+    """Only calls with these arguments; ``None`` for all calls of the tool."""
+    by: str | None = None
+    """Who said so."""
+
+
+@dataclass(slots=True)
+class NestedRun:
+    """A run inside a tool call, kept as long as the call waits."""
+
+    name: str
+    """The agent's name."""
+    input_hash: str
+    snapshot: "RunSnapshot"
+    requests: list[InterruptRequest] = field(default_factory=list[InterruptRequest])
+    """What it waits for, by the ids of the run around it; none where it has ended."""
 
 
 @dataclass(slots=True)
@@ -70,6 +125,15 @@ class PendingCall:
     """What the call waits for."""
     answers: dict[str, JsonValue] = field(default_factory=lambda: {})
     """Answers that the call was given, by interrupt id."""
+    clearance: Clearance | None = None
+    nested: list[NestedRun] = field(default_factory=list[NestedRun])
+    """The runs inside the call, in the order in which they ended."""
+
+    @property
+    def requests(self) -> list[InterruptRequest]:
+        """What the call waits for: its own, or what the runs inside it do."""
+        own = [] if self.interrupt is None else [self.interrupt]
+        return own + [request for run in self.nested for request in run.requests]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,6 +160,8 @@ class RunSnapshot:
     """What must be answered before the run can go on."""
     answers: dict[str, JsonValue] = field(default_factory=lambda: {})
     """Answers to interrupts of hooks."""
+    approval_rules: list[ApprovalRule] = field(default_factory=list[ApprovalRule])
+    """What needs no approval any more in this run."""
     resume_phase: Phase | None = None
     """Where a run that a hook interrupted goes on."""
     counters: Counters = field(default_factory=Counters)
@@ -132,7 +198,7 @@ class RunSnapshot:
             pydantic.ValidationError: It is no snapshot; the error says where.
         """
         _check_version(_Header.model_validate_json(data))
-        return _adapter().validate_json(data)
+        return _current(_adapter().validate_json(data))
 
     @classmethod
     def model_validate(cls, obj: Any) -> "RunSnapshot":
@@ -143,7 +209,7 @@ class RunSnapshot:
             pydantic.ValidationError: It is no snapshot; the error says where.
         """
         _check_version(_Header.model_validate(obj))
-        return _adapter().validate_python(obj)
+        return _current(_adapter().validate_python(obj))
 
 
 class _Header(BaseModel):
@@ -157,11 +223,18 @@ class _Header(BaseModel):
 
 
 def _check_version(header: _Header) -> None:
-    if header.version != SNAPSHOT_VERSION:
+    if header.version not in (1, SNAPSHOT_VERSION):
         raise ResumeError(
             f"the snapshot has version {header.version}; this tinyagents reads "
             f"version {SNAPSHOT_VERSION}"
         )
+
+
+def _current(snapshot: RunSnapshot) -> RunSnapshot:
+    """Return the snapshot as one of the current version, which adds to the older one only."""
+    if snapshot.version == SNAPSHOT_VERSION:
+        return snapshot
+    return replace(snapshot, version=SNAPSHOT_VERSION)
 
 
 @cache

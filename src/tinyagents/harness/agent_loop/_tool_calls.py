@@ -1,6 +1,7 @@
 """The tool calls of one turn: admitted in order, run together, and folded back in order."""
 
 import logging
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
-from ..message import AssistantMessage, ToolMessage, plain_tool_message
+from ..message import AssistantMessage, TextBlock, ToolMessage, plain_tool_message
 from ..middleware import ToolCall, ToolDelta, around, run_hooks
 from ..text import clean_json, copied_json, dump_json, error_text
 from ..tool import (
@@ -53,16 +54,21 @@ async def run_calls(run: LoopRun) -> None:
     """
     slots = run.slots = []
     ready: list[CallSlot] = []
+    held: list[CallSlot] = []
     for pending, block in zip(run.snapshot.pending, run.calls, strict=True):
         if pending.result is not None or _still_waits(pending):
             continue
         slot = CallSlot(pending, block)
         slots.append(slot)
         await _admit(run, slot)
-        if slot.result is None:
+        if slot.held:
+            held.append(slot)
+        elif slot.result is None:
             ready.append(slot)
-    for group in _groups(ready):
-        await _run_group(run, group)
+    if held:
+        await _run_beside_approvers(run, ready, held)
+    else:
+        await _run_groups(run, ready)
     await _fold(run)
 
 
@@ -119,8 +125,9 @@ def settle(run: LoopRun, why: str) -> None:
 
 
 def _still_waits(pending: PendingCall) -> bool:
-    interrupt = pending.interrupt
-    return interrupt is not None and interrupt.id not in pending.answers
+    if pending.interrupt is None and not pending.nested:
+        return False
+    return not any(request.id in pending.answers for request in pending.requests)
 
 
 async def _admit(run: LoopRun, slot: CallSlot) -> None:
@@ -150,6 +157,11 @@ async def _admit(run: LoopRun, slot: CallSlot) -> None:
     _bind(run, slot, slot.tool)
     settings, timeout = run.policy.tool_timeout_settings, slot.tool.policy.runtime.timeout
     slot.deadline = settings.inherited if timeout == "inherit" else settings.resolve(timeout)
+    if call.approvals is not None or slot.tool.is_gated:
+        from ._approvals import judge
+
+        if slot.result is None:
+            await judge(run, slot, _admit)
 
 
 def _unknown(run: LoopRun, slot: CallSlot) -> None:
@@ -182,14 +194,15 @@ def _unknown(run: LoopRun, slot: CallSlot) -> None:
 def _bind(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
     """Check the call's arguments, as the policy says; what does not fit is told to the model."""
     call = slot.call
+    given = call.arguments
     try:
-        bound = tool.validate(call.arguments)
+        bound = tool.validate(given)
     except ToolArgumentsError as error:
         found = _normalized(run, slot, tool)
         recovery = "normalized" if found is not None else "tool_error"
         if found is None and run.policy.invalid_args == "fail":
             recovery = "fail"
-        _invalid_event(run, slot, call.arguments, "; ".join(error.errors), recovery)
+        _invalid_event(run, slot, given, "; ".join(error.errors), recovery)
         if found is None:
             if recovery == "fail":
                 raise
@@ -213,9 +226,11 @@ def _normalized(run: LoopRun, slot: CallSlot, tool: Tool) -> BoundCall | None:
     if repaired is None:
         return None
     try:
-        return tool.validate(repaired)
+        bound = tool.validate(repaired)
     except ToolArgumentsError:
         return None
+    slot.call.arguments = repaired
+    return bound
 
 
 def _invalid_event(
@@ -247,6 +262,24 @@ def _groups(slots: list[CallSlot]) -> list[list[CallSlot]]:
     return groups
 
 
+async def _run_groups(run: LoopRun, slots: list[CallSlot]) -> None:
+    for group in _groups(slots):
+        await _run_group(run, group)
+
+
+async def _run_beside_approvers(run: LoopRun, ready: list[CallSlot], held: list[CallSlot]) -> None:
+    """Run calls while others are decided about, and then those that were approved."""
+    from ._approvals import conclude, consult
+
+    undecided = [slot for slot in held if slot.needs]
+    asking = [partial(consult, run, slot) for slot in undecided]
+    await run_together([partial(_run_groups, run, ready), *asking])
+    for slot in undecided:
+        await conclude(run, slot, _admit)
+    approved = [slot for slot in undecided if slot.result is None and not slot.held]
+    await _run_groups(run, approved)
+
+
 async def _run_group(run: LoopRun, group: list[CallSlot]) -> None:
     limit = run.limits.max_concurrency
     together = limit is None or limit >= len(group)
@@ -263,7 +296,7 @@ async def _run_group(run: LoopRun, group: list[CallSlot]) -> None:
 def _begin(run: LoopRun, slot: CallSlot) -> None:
     ctx, call = run.ctx, slot.call
     slot.begun = True
-    if slot.pending.interrupt is None:
+    if slot.pending.interrupt is None and not slot.pending.nested:
         run.snapshot.counters.tool_calls += 1
     slot.pending.interrupt = None
     slot.pending.state = "running"
@@ -287,6 +320,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
         tool_name=tool.name,
         answers=slot.pending.answers,
         report=partial(_progress, run, slot),
+        nested=slot.pending.nested,
     )
     hooks = run.spec.middleware.wrap_tool
     try:
@@ -299,9 +333,10 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
             assert slot.bound is not None
             slot.result = await tool.execute(slot.bound, context, timeout=slot.deadline)
     except InterruptSignal as signal:
-        slot.pending.interrupt = InterruptRequest(
-            signal.interrupt_id, signal.payload, call_id=call.id, tool_name=tool.name
-        )
+        if signal.interrupt_id:
+            slot.pending.interrupt = InterruptRequest(
+                signal.interrupt_id, signal.payload, call_id=call.id, tool_name=tool.name
+            )
         slot.pending.state = "waiting"
     except ToolError as told:
         slot.failure = None
@@ -309,7 +344,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
     except DeadlineExpired:
         slot.failure = None
         seconds = slot.deadline or 0.0
-        slot.timed_out = True
+        slot.outcome = "interrupted"
         text = (
             f"`{tool.name}` did not end within {seconds * 1000:.0f} ms and was given up; "
             "it may have had effects"
@@ -411,18 +446,21 @@ async def _fold(run: LoopRun) -> None:
     ctx, hooks = run.ctx, run.spec.middleware.after_tool
     first_error: Exception | None = None
     for slot in run.slots:
-        pending = slot.pending
-        if pending.interrupt is not None and pending.state == "waiting":
-            slot.begun = False
-            ctx.emit(
-                "tool.interrupted",
-                call_id=slot.call.id,
-                tool_name=slot.call.name,
-                interrupt_id=pending.interrupt.id,
-            )
+        pending, result = slot.pending, slot.result
+        if result is None:
+            # A call that is held has not begun; that it waits was said when it was asked for.
+            if slot.begun:
+                slot.begun = False
+                ctx.emit(
+                    "tool.interrupted",
+                    call_id=slot.call.id,
+                    tool_name=slot.call.name,
+                    interrupt_id=pending.requests[0].id,
+                )
             continue
-        result = slot.result
-        assert result is not None
+        if slot.note is not None:
+            slot.result = result = copy(result)
+            result.content = [TextBlock(text=slot.note), *result.content]
         if not slot.begun:
             # A call that was answered in its tool's place goes through the same stages.
             _begin(run, slot)
@@ -430,6 +468,8 @@ async def _fold(run: LoopRun) -> None:
             await run_hooks(hooks, "after_tool", ctx, slot.call, result)
         pending.result = message = _message_of(slot, result)
         pending.state = "done"
+        if pending.nested:
+            pending.nested = []
         _end_event(run, slot, result)
         if run.feed is not None:
             run.feed.tool_completed(slot.call, message, result.summary)
@@ -447,7 +487,7 @@ def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
         name=name,
         content=result.content,
         is_error=result.is_error,
-        outcome="interrupted" if slot.timed_out else "done",
+        outcome=slot.outcome,
         trusted_verbatim=result.trusted_verbatim,
         artifact=result.value,
     )

@@ -270,6 +270,30 @@ class ToolInterrupted(AgentEvent, frozen=True):
     interrupt_id: str
 
 
+class ToolApproval(AgentEvent, frozen=True):
+    """A call was asked about, or decided: who approved what, and by which way."""
+
+    kind: Literal["tool.approval"] = "tool.approval"
+    call_id: str
+    tool_name: str
+    action: Literal["requested", "approved", "edited", "rejected", "responded", "failed"]
+    """``failed``: an approver raised, or gave no decision, and the call was denied."""
+    interrupt_id: str
+    arguments_hash: str
+    """SHA-256 of the arguments that were asked about."""
+    source: Literal["answer", "approver", "rule"] | None = None
+    """An answer to the interrupted run, an approver in place, or an approval that was remembered."""
+    by: str | None = None
+    """Who decided, where the decision says so."""
+    remember: Literal["call", "same_arguments", "tool"] | None = None
+    problem: Literal["expired", "changed", "misfit"] | None = None
+    """Why it is asked anew."""
+    arguments: JsonValue = None
+    """Only when tool payloads are captured; of an edit the new ones."""
+    reason: str | None = None
+    """Why it was rejected. Only when tool payloads are captured."""
+
+
 class ToolProgress(AgentEvent, frozen=True):
     """A running tool reports."""
 

@@ -1,5 +1,8 @@
 """Middleware: hooks around the agent, each model call and each tool call."""
 
+from typing import TYPE_CHECKING
+
+from .. import _lazy
 from ._base import Middleware, ModelDelta, ModelHandler, ToolCall, ToolDelta, ToolHandler
 from ._decorators import (
     after_agent,
@@ -16,7 +19,11 @@ from ._decorators import (
 )
 from ._stack import MiddlewareStack, around, run_error_hooks, run_hooks
 
+if TYPE_CHECKING:
+    from .library import HumanApprovalMiddleware
+
 __all__ = (
+    "HumanApprovalMiddleware",
     "Middleware",
     "MiddlewareStack",
     "ModelDelta",
@@ -39,3 +46,7 @@ __all__ = (
     "wrap_model",
     "wrap_tool",
 )
+
+if not TYPE_CHECKING:
+    # What few applications use is loaded at its first use.
+    __getattr__, __dir__ = _lazy.names(__name__, {"library": ("HumanApprovalMiddleware",)})

@@ -1,7 +1,7 @@
 """The base class of middleware and what its hooks are given."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from pydantic import JsonValue
@@ -13,6 +13,7 @@ from ..tool import Tool, ToolResult
 
 if TYPE_CHECKING:
     from ..agent_loop import AgentRun
+    from ..approval import ApprovalNeed, Approver, DecisionKind
 
 DataT = TypeVar("DataT", default=Any)
 
@@ -26,6 +27,50 @@ class ToolCall:
     arguments: dict[str, JsonValue]
     tool: Tool | None = None
     """The tool that will run; ``None`` while no tool of the name is known."""
+    approvals: "list[ApprovalNeed] | None" = field(default=None, repr=False, compare=False)
+    """What makes the call need approval: see :meth:`require_approval`."""
+
+    def require_approval(
+        self,
+        reason: str | None = None,
+        *,
+        when: Callable[[], bool | Awaitable[bool]] | None = None,
+        approver: "Approver | None" = None,
+        expires_in: float | None = None,
+        allow: "Collection[DecisionKind] | None" = None,
+        may_remember: bool = True,
+    ) -> None:
+        """Run the call only when somebody agrees; for ``before_tool`` hooks.
+
+        Where several ask for it, one request states all their reasons and takes only what all of
+        them take, and it is decided in place only where each has an approver; these are asked in
+        turn, until one does not approve.
+
+        Args:
+            reason: Why, for whoever decides.
+            when: Whether it is needed. Called once the call has been checked, so that its
+                ``name``, ``tool`` and ``arguments`` are what will really run; what it raises ends
+                the run.
+            approver: Decides in place, while the other calls of the turn run. Without one, or where
+                it returns ``None``, the run ends ``interrupted`` and is resumed with the decision.
+            expires_in: Seconds from the request until it lapses.
+            allow: The decisions that it takes; all of them by default, and a rejection always.
+            may_remember: Whether an approval may stand for later calls of the run.
+
+        Raises:
+            ConfigurationError: There is no such decision, or the time is not above 0.
+        """
+        from ..approval import ALL_DECISIONS, ApprovalNeed
+
+        need = ApprovalNeed(
+            reason=reason,
+            when=when,
+            approver=approver,
+            expires_in=expires_in,
+            allow=ALL_DECISIONS if allow is None else tuple(allow),
+            may_remember=may_remember,
+        )
+        self.approvals = [*(self.approvals or ()), need]
 
 
 @dataclass(slots=True)

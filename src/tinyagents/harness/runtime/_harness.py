@@ -18,7 +18,7 @@ from ..limits import RunLimits
 from ..middleware import Middleware, MiddlewareStack
 from ..model import ModelRegistry, ModelResponse, ModelSettings
 from ..policy import RunPolicy
-from ..tool import ToolLike, ToolRegistry
+from ..tool import ToolContext, ToolLike, ToolRegistry
 from ._handle import ChunkLog, RunHandle
 from ._open import (
     as_messages,
@@ -219,13 +219,20 @@ class AgentHarness:
             output: The type that the final answer must have, or a JSON schema.
             options: ``data`` (the run's dependencies, ``ctx.data`` for tools and hooks), ``config``
                 (a :class:`RunConfig`: identity, tags, lower limits), ``context`` (the run that this
-                one is part of), ``model`` and ``tools`` (others for this run), ``cancellation`` (a
-                token that stops the run) and ``answers`` (with a snapshot, to its interrupts).
+                one is part of; or a tool's own context, and then the tool call waits for what this
+                run waits for, and goes on with it), ``model`` and ``tools`` (others for this run),
+                ``cancellation`` (a token that stops the run) and ``answers`` (with a snapshot, to
+                its interrupts).
 
         Raises:
             InvalidRequestError: The input is empty, or cannot work.
             TinyAgentsError: What ended the run, with the run so far as ``error.run``.
         """
+        call = options.get("context")
+        if isinstance(call, ToolContext):
+            from ._nested import invoke_in_call
+
+            return await invoke_in_call(self._spec, call, state, input, output, options)
         return await drive(
             open_run(self._spec, state, begin(self._spec, input, options), output, options)
         )
@@ -430,20 +437,21 @@ class AgentHarness:
         a run whose phase is ``done`` has ended. The limit ``wall_clock`` does not hold here: how
         long a run waits between its phases, and how long one may take, is the engine's to say.
 
+        A run that waits is taken up with its ``answers``.
+
         Raises:
-            ResumeError: The run has ended.
+            ResumeError: The run has ended, or waits for other answers.
             TinyAgentsError: What ended the run, with the run so far as ``error.run``.
         """
-        if snapshot.phase == "done":
+        answers = options.get("answers")
+        if answers is not None:
+            snapshot = continued(snapshot, answers, [])
+        elif snapshot.phase == "done":
             raise ResumeError(f"the run has ended as `{snapshot.status}`: there is no next phase")
-        run = open_run(
-            self._spec,
-            state,
-            reconfigured(copied(snapshot), options.get("config")),
-            output,
-            options,
-            announce=False,
-        )
+        else:
+            snapshot = copied(snapshot)
+        snapshot = reconfigured(snapshot, options.get("config"))
+        run = open_run(self._spec, state, snapshot, output, options, announce=answers is not None)
         await step(run)
         return run.result().snapshot
 

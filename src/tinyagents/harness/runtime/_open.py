@@ -22,7 +22,7 @@ from ..message import (
 from ..model import ChatModel, ModelRegistry
 from ..policy import RunPolicy
 from ..structured import OutputSpec
-from ..tool import ToolRegistry
+from ..tool import ToolContext, ToolRegistry
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
 from ._resume import check_config, continued, reconfigured
 
@@ -53,12 +53,23 @@ def open_run(
     options: RunOptions,
     *,
     announce: bool = True,
+    check: bool = True,
 ) -> LoopRun:
     """Make the live run around a snapshot, which is the run's own from now on.
+
+    Args:
+        spec: The agent.
+        state: The application's own object.
+        snapshot: The run's state.
+        output: The type of its answer.
+        options: What the call was told.
+        announce: Whether an event says that it goes on.
+        check: Whether answers that do not fit are refused; the loop would ask for others.
 
     Raises:
         TypeError: There is no option of that name.
         ResumeError: The snapshot needs an output type to go on.
+        ApprovalError: What was answered to a call does not fit its tool.
         InvalidRequestError: The run around it is none, or belongs to another thread.
     """
     if unknown := options.keys() - RunOptions.__optional_keys__:
@@ -90,6 +101,10 @@ def open_run(
         guarded=token is not None,
         override=override,
     )
+    if check and any(call.interrupt for call in snapshot.pending):
+        from ..agent_loop import check_answers
+
+        check_answers(run)
     if snapshot.phase != "start":
         run.continue_from_snapshot(announce=announce)
     return run
@@ -122,15 +137,17 @@ def own_token(options: RunOptions) -> CancellationToken:
 def _parent(options: RunOptions) -> RunContext[Any] | None:
     parent = options.get("context")
     _check_context(parent)
-    return parent
+    return None if isinstance(parent, ToolContext) else parent
 
 
 def _check_context(context: object) -> None:
-    if context is not None and not isinstance(context, RunContext):
-        raise InvalidRequestError(
-            f"`context` is a `{type(context).__name__}`, not a `RunContext`: "
-            "in a tool, pass `ctx.run`"
-        )
+    if context is None or isinstance(context, RunContext):
+        return
+    only = "; only `invoke` takes a tool's own context" if isinstance(context, ToolContext) else ""
+    raise InvalidRequestError(
+        f"`context` is a `{type(context).__name__}`, not a `RunContext`: "
+        f"in a tool, pass `ctx.run`{only}"
+    )
 
 
 def system_prompt(system: SystemPrompt) -> SystemMessage | SystemFunction | None:

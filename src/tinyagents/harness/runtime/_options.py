@@ -10,7 +10,7 @@ from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
 from ..message import MessageBase, SystemMessage
 from ..model import ChatModel
-from ..tool import ToolLike
+from ..tool import ToolContext, ToolLike
 
 if TYPE_CHECKING:
     from ..stream import StreamMode
@@ -35,8 +35,9 @@ class RunOptions(TypedDict, total=False):
     """The run's dependencies, handed to tools and hooks as ``ctx.data``."""
     config: RunConfig | None
     """The run's identity, tags, metadata, and lower limits."""
-    context: RunContext[Any] | None
-    """The run that this one is part of, as a sub-agent is."""
+    context: RunContext[Any] | ToolContext[Any] | None
+    """The run that this one is part of, as a sub-agent is; or the tool call, for ``invoke``, which
+    then waits with it."""
     model: ModelLike | None
     """Another model for this run: a registered name, a model, or ``provider:model``."""
     tools: Iterable[ToolLike] | None

@@ -6,9 +6,9 @@ from typing import Any, TypeAlias, TypeGuard, get_args
 
 from pydantic import JsonValue, ValidationError
 
-from ..agent_loop import PendingCall, Phase, RunSnapshot
+from ..agent_loop import InterruptRequest, PendingCall, Phase, RunSnapshot
 from ..context import RunConfig
-from ..errors import InvalidRequestError, ResumeError
+from ..errors import ApprovalError, InvalidRequestError, ResumeError
 from ..message import AssistantMessage, Message, ToolCallBlock, repair_messages
 from ..text import clean_json
 
@@ -30,6 +30,11 @@ def copied(snapshot: RunSnapshot) -> RunSnapshot:
     return snapshot
 
 
+def copied_end(snapshot: RunSnapshot) -> RunSnapshot:
+    """Return a copy of the snapshot of a run that has ended and does not go on."""
+    return _copy(snapshot)
+
+
 def _loaded(stored: SnapshotLike) -> RunSnapshot:
     try:
         if isinstance(stored, str | bytes):
@@ -48,9 +53,13 @@ def _copy(snapshot: RunSnapshot) -> RunSnapshot:
     return replace(
         snapshot,
         messages=list(snapshot.messages),
-        pending=[replace(call, answers=dict(call.answers)) for call in snapshot.pending],
+        pending=[
+            replace(call, answers=dict(call.answers), nested=list(call.nested))
+            for call in snapshot.pending
+        ],
         interrupts=list(snapshot.interrupts),
         answers=dict(snapshot.answers),
+        approval_rules=list(snapshot.approval_rules),
         counters=replace(snapshot.counters),
         repeats=replace(snapshot.repeats),
         usage=replace(snapshot.usage),
@@ -69,8 +78,9 @@ def continued(stored: SnapshotLike, answers: Any, messages: list[Message]) -> Ru
     given = _by_id(snapshot, answers)
     waiting = [call for call in snapshot.pending if call.result is None]
     for call in waiting:
-        if call.interrupt is not None and call.interrupt.id in given:
-            call.answers[call.interrupt.id] = given[call.interrupt.id]
+        for request in call.requests:
+            if request.id in given:
+                call.answers[request.id] = given[request.id]
     if snapshot.status == "interrupted":
         _reopen(snapshot, given, waiting)
     elif snapshot.status == "paused" and snapshot.resume_phase is not None:
@@ -143,16 +153,34 @@ def _by_id(snapshot: RunSnapshot, answers: Any) -> dict[str, JsonValue]:
     listed = ", ".join(f"`{name}`" for name in ids) or "none"
     if not _is_mapping(answers):
         if len(ids) == 1:
-            return {ids[0]: _as_json(ids[0], answers)}
+            return {ids[0]: _as_answer(snapshot.interrupts[0], answers)}
         raise ResumeError(
             f"the one answer could belong to any of {len(ids)} open questions: "
             f"pass a mapping from their ids ({listed})"
         )
-    given = {str(name): _as_json(name, answer) for name, answer in answers.items()}
+    given = {str(name): answer for name, answer in answers.items()}
     if unknown := [name for name in given if name not in ids]:
         names = ", ".join(f"`{name}`" for name in unknown)
         raise ResumeError(f"no question is open under {names}; the open ones are {listed}")
-    return given
+    asked = {request.id: request for request in snapshot.interrupts}
+    return {name: _as_answer(asked[name], answer) for name, answer in given.items()}
+
+
+def _as_answer(request: InterruptRequest, answer: Any) -> JsonValue:
+    """Return the answer as JSON, of a call that waits for a decision only as one that it takes."""
+    wanted = request.approval or request.external
+    if wanted is None:
+        return _as_json(request.id, answer)
+    from ..approval import check_decision, parse_decision
+
+    try:
+        decision = parse_decision(answer)
+        check_decision(wanted, decision)
+    except ApprovalError as error:
+        raise ApprovalError(
+            f"the answer to `{request.id}`: {error}", interrupt_id=request.id, errors=error.errors
+        ) from error
+    return _as_json(request.id, decision.model_dump(mode="json"))
 
 
 def _as_json(name: object, answer: Any) -> JsonValue:

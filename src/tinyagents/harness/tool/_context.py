@@ -1,6 +1,6 @@
 """What a running tool sees, and the signals that it can give."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Generic
 
@@ -23,12 +23,14 @@ class ToolError(Exception):
 
 
 class InterruptSignal(BaseException):
-    """Ends a tool that needs an answer from outside. Raised by :meth:`ToolContext.ask` only.
+    """Ends a tool that needs an answer from outside.
 
-    Not an ``Exception``, so that a tool's own ``except Exception`` lets it pass.
+    Raised by :meth:`ToolContext.ask`, and by a run inside the tool that waits: that one has no id
+    and no payload of its own. Not an ``Exception``, so that a tool's own ``except Exception`` lets
+    it pass.
     """
 
-    def __init__(self, interrupt_id: str, payload: JsonValue) -> None:
+    def __init__(self, interrupt_id: str = "", payload: JsonValue = None) -> None:
         super().__init__(interrupt_id)
         self.interrupt_id = interrupt_id
         self.payload = payload
@@ -54,7 +56,18 @@ class ToolContext(Generic[DataT]):
     A tool gets it by declaring a parameter of this type; models never see that parameter.
     """
 
-    __slots__ = ("_answers", "_asked", "_post", "_report", "attempt", "call_id", "run", "tool_name")
+    __slots__ = (
+        "_answers",
+        "_asked",
+        "_post",
+        "_report",
+        "_taken",
+        "attempt",
+        "call_id",
+        "nested",
+        "run",
+        "tool_name",
+    )
 
     def __init__(
         self,
@@ -64,12 +77,16 @@ class ToolContext(Generic[DataT]):
         tool_name: str,
         answers: Mapping[str, JsonValue] | None = None,
         report: Callable[[str], None] | None = None,
+        nested: list[Any] | None = None,
     ) -> None:
         self.run: RunContext[DataT] = run
         self.call_id: str = call_id
         self.tool_name: str = tool_name
         self.attempt: int = 1
         """Counts the tries of this call; above 1 only for tools that may be retried."""
+        self.nested: list[Any] = [] if nested is None else nested
+        """The runs inside the call, which must outlive it if it waits; kept by the harness."""
+        self._taken: tuple[Any, ...] = ()
         self._answers = answers or {}
         self._asked = 0
         self._report = report
@@ -143,6 +160,35 @@ class ToolContext(Generic[DataT]):
         """Begin another try of the same call."""
         self.attempt = attempt
         self._asked = 0
+        self._taken = ()
+
+    def take_nested(self, name: str, input_hash: str) -> Any:
+        """Return what is kept of a run inside the call that the tool now starts again, if anything.
+
+        It is the one with the same input, or else the first one of that agent; each is given once.
+        """
+        left = [run for run in self.nested if run.name == name and not self._was_taken(run)]
+        same = [run for run in left if run.input_hash == input_hash]
+        found = next(iter(same or left), None)
+        self._taken += () if found is None else (found,)
+        return found
+
+    def keep_nested(self, run: Any) -> None:
+        """Keep what a run inside the call has come to."""
+        self.nested.append(run)
+        self._taken += (run,)
+
+    def drop_nested(self, run: Any) -> None:
+        """Forget what was kept of a run inside the call, which now goes on."""
+        self.nested[:] = [each for each in self.nested if each is not run]
+
+    def answers_to(self, requests: Iterable[Any]) -> dict[str, JsonValue]:
+        """Return the answers that the call was given to these requests, by id."""
+        given = self._answers
+        return {request.id: given[request.id] for request in requests if request.id in given}
+
+    def _was_taken(self, run: Any) -> bool:
+        return any(run is each for each in self._taken)
 
     def enter_thread(self, post: Callable[[Callable[[], None]], None]) -> None:
         """From now on the tool runs in another thread; ``post`` reaches the run's event loop."""

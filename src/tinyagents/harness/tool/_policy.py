@@ -54,6 +54,7 @@ class ToolAccess(BaseModel):
     credentials: tuple[str, ...] = ()
     """The names of the credentials that it uses, never their values."""
     approval_required: bool = False
+    """A call runs only when somebody agrees."""
     background_safe: bool = False
 
 
@@ -69,7 +70,7 @@ class ToolDisplay(BaseModel):
 class ToolPolicy(BaseModel):
     """What a tool does and needs. The harness describes it; middleware and hosts enforce it.
 
-    Only ``runtime`` steers the harness itself.
+    Only ``runtime`` and ``access.approval_required`` steer the harness itself.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)

@@ -4,14 +4,14 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Concatenate, Literal, NamedTuple, TypeVar
+from typing import Any, Concatenate, Literal, NamedTuple, TypeVar, cast
 
 from pydantic import JsonValue, TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from ..concurrency import within
 from ..errors import ConfigurationError, ToolArgumentsError, ToolSchemaError
-from ..json_schema import describe, object_schema, without_properties
+from ..json_schema import SchemaCheck, describe, object_schema, without_properties
 from ..model import ToolSchema
 from ..text import JsonObject, dump_json
 from ._arguments import (
@@ -69,10 +69,15 @@ class Tool:
     """The parameters that the application fills."""
     returns: Any = inspect.Signature.empty
     """The type of what the tool returns, where it is known."""
+    declared_output: JsonObject | None = None
+    """JSON Schema of what it returns, where that was given as such."""
+    is_external: bool = False
+    """It has no function: the application makes its calls, outside the run."""
     unbound: bool = False
     """A method without its instance: what the instance gives under its name is the tool."""
     _arguments: Arguments
     _body: Body
+    _output: SchemaCheck | None = None
 
     def __post_init__(self) -> None:
         _check_name(self.schema.name)
@@ -182,6 +187,60 @@ class Tool:
             _body=make_body(handler, bind, thread=thread),
         )
 
+    @classmethod
+    def external(
+        cls,
+        *,
+        name: str,
+        description: str = "",
+        parameters: Mapping[str, Any] | type | None = None,
+        output: Any = None,
+        policy: ToolPolicy | None = None,
+        strict: bool | None = None,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> "Tool":
+        """Make a tool whose calls are made outside the run: by a browser, a device, a person.
+
+        A run that comes to a call of it runs the other calls of the turn and ends
+        ``interrupted``; it is resumed with the result.
+
+        Args:
+            name: The tool's name.
+            description: What it does, for the model.
+            parameters: A JSON Schema of an object, or a pydantic model, dataclass or ``TypedDict``.
+            output: What its result is checked against: a type, or a JSON Schema.
+            policy: What the tool does and needs.
+            strict: Ask the provider to enforce the schema; ``None`` leaves it to the adapter.
+            tags: See :class:`Tool`.
+            metadata: See :class:`Tool`.
+
+        Raises:
+            ToolSchemaError: A schema is not valid, or that of the parameters is not of an object.
+        """
+        arguments: Arguments
+        if isinstance(parameters, type):
+            arguments = model_arguments(parameters, "arguments", name)
+        else:
+            declared = object_schema(parameters, parameters_of(name), ToolSchemaError)
+            arguments = RawArguments(declared, name)
+        described = _output_schema(output, name)
+        what = f"the output of `{name}`"
+        return Tool(
+            schema=ToolSchema(
+                name=name, description=description, parameters=arguments.parameters, strict=strict
+            ),
+            declared_parameters=arguments.parameters,
+            policy=policy or ToolPolicy(),
+            tags=frozenset(tags),
+            metadata=dict(metadata or {}),
+            declared_output=described,
+            is_external=True,
+            _arguments=arguments,
+            _body=_refuse_to_run,
+            _output=None if described is None else SchemaCheck(described, what, ToolSchemaError),
+        )
+
     @property
     def name(self) -> str:
         """The application's name for the tool; adapters derive one that their provider takes."""
@@ -195,6 +254,8 @@ class Tool:
     @property
     def output_schema(self) -> JsonObject | None:
         """JSON Schema of what the tool returns; ``None`` where its type is not known or has none."""
+        if self.declared_output is not None:
+            return self.declared_output
         if self.returns is inspect.Signature.empty:
             return None
         try:
@@ -211,6 +272,11 @@ class Tool:
     def exclusive(self) -> bool:
         """Whether no other tool of the turn may run at the same time."""
         return self.policy.runtime.exclusive
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether somebody outside the run has a say in its calls."""
+        return self.is_external or self.policy.access.approval_required
 
     @property
     def idempotent(self) -> bool:
@@ -253,6 +319,20 @@ class Tool:
                 tool=self.name,
                 errors=exc.errors,
             ) from exc.__cause__
+
+    def validate_output(self, value: JsonValue) -> None:
+        """Check the result of a call that was made outside; without a schema anything fits.
+
+        Raises:
+            ToolArgumentsError: It does not fit; the message says where.
+        """
+        problems = [] if self._output is None else self._output.problems(value, "output")
+        if problems:
+            raise ToolArgumentsError(
+                f"the result does not fit the output of `{self.name}`: {'; '.join(problems)}",
+                tool=self.name,
+                errors=problems,
+            )
 
     async def execute(
         self,
@@ -303,6 +383,19 @@ def _check_name(name: str) -> None:
         raise ConfigurationError("a tool needs a name: give one as `name=`")
     if not name.isprintable():
         raise ConfigurationError(f"the tool name {name!r} has characters in it that do not print")
+
+
+def _output_schema(output: Any, name: str) -> JsonObject | None:
+    if output is None or isinstance(output, Mapping):
+        return cast("JsonObject | None", output)
+    try:
+        return describe(TypeAdapter(output), "serialization")
+    except (PydanticUserError, NameError, TypeError) as exc:
+        raise ToolSchemaError(f"the output of `{name}` cannot be described: {exc}") from exc
+
+
+async def _refuse_to_run(arguments: dict[str, Any], ctx: ToolContext[Any]) -> Any:
+    raise ToolSchemaError(f"`{ctx.tool_name}` is made outside the run and has no function to call")
 
 
 def _handler_signature(handler: Callable[..., Any], name: str) -> Signature:
