@@ -154,6 +154,24 @@ CASES: dict[str, list[str]] = {
         "harness/message/test_messages.py::"
         "test_the_order_and_values_of_reasoning_parts_survive_saving",
     ],
+    "C52": [
+        "cases/test_approvals.py::"
+        "test_a_batch_takes_a_decision_for_each_call_and_one_model_call_follows",
+    ],
+    "C53": [
+        "cases/test_approvals.py::"
+        "test_three_calls_that_wait_are_answered_two_now_and_one_later",
+        "cases/test_approvals.py::"
+        "test_one_bare_answer_while_three_wait_is_an_error_that_lists_them",
+        "harness/agent_loop/test_interrupts.py::"
+        "test_some_answers_leave_the_others_waiting_and_answered_calls_ask_no_more",
+    ],
+    "C55": [
+        "cases/test_approvals.py::"
+        "test_a_nested_approval_is_given_in_another_process",
+        "cases/test_approvals.py::"
+        "test_a_nested_approval_outlives_every_object_of_the_run",
+    ],
     "C64": [
         "cases/test_leaving_streams.py::"
         "test_a_hundred_runs_that_are_left_give_all_connections_back",

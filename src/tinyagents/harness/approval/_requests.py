@@ -47,6 +47,7 @@ class ApprovalRequest(_Request, frozen=True):
     reason: str | None = None
     """Why it needs approval."""
     allowed: tuple[DecisionKind, ...] = ALL_DECISIONS
+    may_remember: bool = True
     expires_at_ms: int | None = None
     """When it lapses, in milliseconds since the epoch; after that only a rejection counts."""
 

@@ -141,12 +141,12 @@ def _parent(options: RunOptions) -> RunContext[Any] | None:
 
 
 def _check_context(context: object) -> None:
+    kind = type(context).__name__
     if context is None or isinstance(context, RunContext):
         return
     only = "; only `invoke` takes a tool's own context" if isinstance(context, ToolContext) else ""
     raise InvalidRequestError(
-        f"`context` is a `{type(context).__name__}`, not a `RunContext`: "
-        f"in a tool, pass `ctx.run`{only}"
+        f"`context` is a `{kind}`, not a `RunContext`: in a tool, pass `ctx.run`{only}"
     )
 
 
