@@ -56,6 +56,13 @@ def test_what_is_wrong_with_a_decision_is_said_with_its_place() -> None:
         parse_decision({"kind": "approve", "remember": "for ever"})
 
 
+def test_texts_that_no_store_takes_are_made_safe() -> None:
+    edit = Edit(arguments={"a\ud800": ["b\0"]}, by="\ud800")
+    assert (edit.arguments, edit.by) == ({"a\ufffd": ["b\ufffd"]}, "\ufffd")
+    assert Reject(reason="\ud800").reason == "\ufffd"
+    assert Respond(value={"\ud800": 1}).value == {"\ufffd": 1}
+
+
 def test_the_hash_is_of_the_arguments_and_not_of_how_they_are_written() -> None:
     one: dict[str, Any] = {"a": 1, "b": {"c": [1, 2], "d": "é"}}
     other: dict[str, Any] = {"b": {"d": "é", "c": [1, 2]}, "a": 1}

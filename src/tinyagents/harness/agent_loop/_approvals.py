@@ -4,11 +4,9 @@ Loaded by the first call of a process that needs it.
 """
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
-import anyio
 from pydantic import JsonValue
 
 from ..approval import (
@@ -26,14 +24,11 @@ from ..approval import (
     check_decision,
     parse_decision,
 )
-from ..concurrency import is_being_cancelled
-from ..errors import ApprovalError, ApproverError, ToolArgumentsError
+from ..errors import ApprovalError, ToolArgumentsError
 from ..text import clean_json, clean_text, copied_json, dump_json
 from ..tool import Tool, ToolResult
 from ._run import CallSlot, LoopRun
-from ._snapshot import ApprovalRule, Clearance, InterruptRequest
-
-_log = logging.getLogger("tinyagents.agent_loop")
+from ._snapshot import ApprovalRule, Clearance, InterruptRequest, PendingCall
 
 Admit: TypeAlias = Callable[[LoopRun, CallSlot], Awaitable[None]]
 """Passes a call through the hooks and checks once more, for arguments that were put in its own's place."""
@@ -42,9 +37,9 @@ RequestT = TypeVar("RequestT", ApprovalRequest, ExternalCallRequest)
 
 Source: TypeAlias = Literal["answer", "approver", "rule"]
 
-_EXPIRED = "the request had lapsed when it was answered"
+EXPIRED = "the request had lapsed when it was answered"
 _CHANGED = "the call has changed since it was asked"
-_PROBLEMS = {_EXPIRED: "expired", _CHANGED: "changed"}
+_PROBLEMS = {EXPIRED: "expired", _CHANGED: "changed"}
 """What events call them, which hold no text that may come from the arguments."""
 
 
@@ -53,39 +48,8 @@ async def judge(run: LoopRun, slot: CallSlot, admit: Admit) -> None:
     assert slot.tool is not None
     if not slot.cleared and (needs := await _needs(slot, slot.tool)):
         await _approve(run, slot, needs, admit)
-        return
-    if slot.tool.is_external:
-        _take_external(run, slot, slot.tool)
-
-
-async def consult(run: LoopRun, slot: CallSlot) -> None:
-    """Ask the approvers of a held call in turn; what comes of it is put into the slot."""
-    assert slot.request is not None
-    try:
-        slot.decision = await _decided(run, slot.needs, slot.request)
-    except Exception as failure:  # noqa: BLE001 - an approver that fails has not approved
-        _deny(run, slot, failure)
-    except anyio.get_cancelled_exc_class() as made:
-        if is_being_cancelled():
-            raise
-        lost = RuntimeError("something that it waited for was cancelled")
-        lost.__cause__ = made
-        _deny(run, slot, lost)
-
-
-async def conclude(run: LoopRun, slot: CallSlot, admit: Admit) -> None:
-    """Do what the approvers of a held call have decided; what they leave open is asked outside."""
-    request, decision = slot.request, slot.decision
-    assert request is not None
-    slot.needs = ()
-    if slot.result is not None:
-        return
-    if decision is None:
-        _hold(run, slot, request)
-    elif _lapsed(run, request, decision):
-        _hold(run, slot, request, problem=_EXPIRED)
-    elif problem := await _apply(run, slot, request, decision, "approver", admit):
-        _deny(run, slot, ApprovalError(problem))
+    else:
+        _call_outside(run, slot, slot.tool)
 
 
 def check_answers(run: LoopRun) -> None:
@@ -115,9 +79,15 @@ async def _needs(slot: CallSlot, tool: Tool) -> list[ApprovalNeed]:
         holds = True if need.when is None else need.when()
         if await holds if inspect.isawaitable(holds) else holds:
             found.append(need)
-    if not found and tool.policy.access.approval_required:
+    if not found and (tool.policy.access.approval_required or _was_asked(slot.pending)):
         found.append(ApprovalNeed())
     return found
+
+
+def _was_asked(pending: PendingCall) -> bool:
+    """Whether somebody was asked: what they say holds, be the reason gone in the meantime or not."""
+    asked = pending.interrupt is not None and pending.interrupt.kind == "approval"
+    return asked or pending.clearance is not None
 
 
 async def _approve(
@@ -131,19 +101,19 @@ async def _approve(
         assert pending.clearance is not None
         await _run_on(run, slot, pending.clearance.arguments, admit)
     elif (rule := _rule_for(run, request)) is not None:
-        _event(run, slot, request, "approved", source="rule", by=rule.by)
+        record(run, slot, request, "approved", source="rule", by=rule.by)
         await _run_on(run, slot, None, admit)
     elif asked is not None and asked.id in pending.answers:
         # Whatever comes of it, an answer is for one time.
         decision = parse_decision(pending.answers.pop(asked.id))
         problem = _stale(run, asked, request, decision)
-        problem = problem or await _apply(run, slot, asked, decision, "answer", admit)
+        problem = problem or await apply(run, slot, asked, decision, "answer", admit)
         if problem:
-            _hold(run, slot, _again(request, asked), problem=problem)
+            hold(run, slot, _again(request, asked), problem=problem)
     elif all(need.approver for need in needs):
         slot.needs, slot.request, slot.held = needs, request, True
     else:
-        _hold(run, slot, request)
+        hold(run, slot, request)
 
 
 def _request(run: LoopRun, slot: CallSlot, needs: Sequence[ApprovalNeed]) -> ApprovalRequest:
@@ -199,25 +169,35 @@ def _stale(
     run: LoopRun, asked: ApprovalRequest, now: ApprovalRequest, decision: Decision
 ) -> str | None:
     """Say why an answer is not one to the call as it is now; ``None`` if it is."""
-    if (asked.tool_name, asked.arguments_hash) != (now.tool_name, now.arguments_hash):
+    if _differs(asked, now):
         return _CHANGED
     try:
         check_decision(now, decision)
     except ApprovalError as error:
         return error.message
-    return _EXPIRED if _lapsed(run, asked, decision) else None
+    return EXPIRED if lapsed(run, asked, decision) else None
+
+
+def _differs(asked: Request, now: Request) -> bool:
+    # What was shown counts, and not only the hash that stood beside it.
+    return (asked.tool_name, asked.arguments, asked.arguments_hash) != (
+        now.tool_name,
+        now.arguments,
+        now.arguments_hash,
+    )
 
 
 def _again(request: RequestT, asked: Request) -> RequestT:
     return request.model_copy(update={"round": asked.round + 1})
 
 
-def _lapsed(run: LoopRun, request: ApprovalRequest, decision: Decision) -> bool:
+def lapsed(run: LoopRun, request: ApprovalRequest, decision: Decision) -> bool:
+    """Whether a decision comes too late; a rejection never does."""
     end = request.expires_at_ms
     return end is not None and decision.kind != "reject" and run.ctx.clock.now_ms() >= end
 
 
-async def _apply(
+async def apply(
     run: LoopRun,
     slot: CallSlot,
     request: ApprovalRequest,
@@ -238,9 +218,9 @@ async def _apply(
     if isinstance(decision, Approve):
         _remember(run, request, decision)
         remembered = decision.remember
-        _event(run, slot, request, "approved", source=source, by=decision.by, remember=remembered)
+        record(run, slot, request, "approved", source=source, by=decision.by, remember=remembered)
     else:
-        _event(run, slot, request, "edited", source=source, by=decision.by)
+        record(run, slot, request, "edited", source=source, by=decision.by)
     await _run_on(run, slot, edited, admit)
     if slot.tool is not tool:
         pending.clearance = None
@@ -265,22 +245,25 @@ async def _run_on(
         pending.interrupt = None
     slot.cleared, slot.held = True, False
     if edited is None:
-        if tool.is_external:
-            _take_external(run, slot, tool)
+        _call_outside(run, slot, tool)
         return
     kept = {name: value for name, value in edited.items() if name not in tool.injected}
     slot.call.arguments = copied_json(kept)
     slot.note = (
-        f"A person changed the arguments of this call before it ran. It ran with {dump_json(kept)}."
+        "A person changed the arguments of this call before it ran. "
+        f"It ran with {dump_json(kept)}.\n"
     )
     # Hooks judge what will really run, whoever wrote it.
     await admit(run, slot)
 
 
-def _take_external(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
-    """Take the result of a call that is made outside, or ask for it."""
-    pending, arguments = slot.pending, _shown(slot)
+def _call_outside(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
+    """Take the result of a call that is made outside, or ask for it; leave alone any other."""
+    pending = slot.pending
     asked = pending.interrupt.external if pending.interrupt is not None else None
+    if asked is None and not tool.is_external:
+        return
+    arguments = _shown(slot)
     request = ExternalCallRequest(
         call_id=slot.call.id,
         tool_name=tool.name,
@@ -291,16 +274,15 @@ def _take_external(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
         output_schema=tool.output_schema,
     )
     if asked is None or asked.id not in pending.answers:
-        _hold(run, slot, request)
+        hold(run, slot, request)
         return
     decision = parse_decision(pending.answers.pop(asked.id))
-    changed = (asked.tool_name, asked.arguments_hash) != (tool.name, request.arguments_hash)
-    problem = _CHANGED if changed else _misfit(tool, decision)
+    problem = _CHANGED if _differs(asked, request) else _misfit(tool, decision)
     if problem is None and isinstance(decision, Reject | Respond):
         _answer(run, slot, asked, decision, "answer")
         return
     problem = problem or f"`{decision.kind}` is no result"
-    _hold(run, slot, _again(request, asked), problem=problem)
+    hold(run, slot, _again(request, asked), problem=problem)
 
 
 def _misfit(tool: Tool, decision: Decision) -> str | None:
@@ -332,23 +314,20 @@ def _answer(
     action, why = "rejected", None
     match decision:
         case Reject(reason=reason):
-            why = clean_text(reason).strip()
+            why = reason.strip()
             slot.outcome = "not_started"
-            slot.result = ToolResult.error(
-                f"The call of `{request.tool_name}` was not executed: a person rejected it"
-                + (f" ({why})" if why else "")
-                + "."
-            )
+            text = f"The call of `{request.tool_name}` was not executed: a person rejected it."
+            slot.result = ToolResult.error(f"{text} Their reason: {why}" if why else text)
         case Respond(content=content, value=value, is_error=is_error):
             action = "responded"
             given = content if content is None or isinstance(content, str) else list(content)
             slot.result = ToolResult(given, value=value, is_error=is_error)
     slot.pending.interrupt = None
     slot.held = False
-    _event(run, slot, request, action, source=source, by=decision.by, reason=why)
+    record(run, slot, request, action, source=source, by=decision.by, reason=why)
 
 
-def _hold(
+def hold(
     run: LoopRun,
     slot: CallSlot,
     request: Request,
@@ -368,56 +347,10 @@ def _hold(
     )
     pending.state = "waiting"
     slot.held = True
-    _event(run, slot, request, "requested", problem=problem)
+    record(run, slot, request, "requested", problem=problem)
 
 
-async def _decided(
-    run: LoopRun, needs: Sequence[ApprovalNeed], request: ApprovalRequest
-) -> Decision | None:
-    """Ask each approver, until one does not approve; an edit is shown to those after it."""
-    approved: Decision = Approve()
-    for need in needs:
-        assert need.approver is not None
-        answer: object = need.approver(run.ctx, request)
-        answer = await answer if inspect.isawaitable(answer) else answer
-        if answer is None:
-            return None
-        decision = parse_decision(answer)
-        check_decision(request, decision)
-        if isinstance(decision, Reject | Respond):
-            return decision
-        if isinstance(decision, Edit):
-            shown = {
-                "arguments": decision.arguments,
-                "arguments_hash": arguments_hash(decision.arguments),
-            }
-            request = request.model_copy(update=shown)
-        if not isinstance(approved, Edit) or isinstance(decision, Edit):
-            approved = decision
-    return approved
-
-
-def _deny(run: LoopRun, slot: CallSlot, failure: Exception) -> None:
-    """Answer a call that nobody has decided about, because who should have failed to."""
-    request, tool = slot.request, slot.tool
-    assert request is not None
-    assert tool is not None
-    _log.warning("the approver of the tool `%s` failed", tool.name, exc_info=failure)
-    text = f"`{tool.name}` was not executed: whether it may run could not be found out"
-    error = ApproverError(
-        f"{text} ({type(failure).__name__}: {failure})", tool=tool.name, call_id=slot.call.id
-    )
-    error.__cause__ = failure
-    slot.result = ToolResult.error(text)
-    slot.outcome = "not_started"
-    slot.held = False
-    slot.failure = error
-    if run.policy.tool_errors == "fail":
-        slot.error = error
-    _event(run, slot, request, "failed", source="approver")
-
-
-def _event(
+def record(
     run: LoopRun,
     slot: CallSlot,
     request: Request,

@@ -6,28 +6,25 @@ from functools import partial
 from typing import Any
 
 import anyio
-from pydantic import JsonValue
 
 from ..clock import milliseconds
 from ..concurrency import DeadlineExpired, is_being_cancelled, run_together
 from ..errors import (
     ToolArgumentsError,
     ToolFailedError,
-    ToolNotFoundError,
     ToolTimeoutError,
 )
 from ..message import AssistantMessage, TextBlock, ToolMessage, plain_tool_message
 from ..middleware import ToolCall, ToolDelta, around, run_hooks
-from ..text import clean_json, copied_json, dump_json, error_text
+from ..text import clean_json, copied_json, error_text
 from ..tool import (
-    BoundCall,
     InterruptSignal,
     Tool,
     ToolContext,
     ToolError,
     ToolResult,
-    normalize_arguments,
 )
+from ._call_faults import invalid_event, normalized, take_unknown
 from ._run import CallSlot, LoopRun, unfinished_result
 from ._snapshot import InterruptRequest, PendingCall
 
@@ -143,12 +140,12 @@ async def _admit(run: LoopRun, slot: CallSlot) -> None:
         await run_hooks(hooks.before_tool, "before_tool", ctx, call)
         slot.tool = call.tool = run.tools.find(call.name)
     if slot.tool is None:
-        _unknown(run, slot)
+        take_unknown(run, slot)
         if slot.tool is None:
             return
     if block.invalid is not None and call.arguments == block.arguments:
         reason = block.invalid.reason
-        _invalid_event(run, slot, block.invalid.raw, reason, "tool_error")
+        invalid_event(run, slot, block.invalid.raw, reason, "tool_error")
         slot.result = ToolResult.error(
             f"The call of `{slot.tool.name}` was not executed: {reason}. "
             "Call it again with a JSON object of its arguments."
@@ -157,38 +154,12 @@ async def _admit(run: LoopRun, slot: CallSlot) -> None:
     _bind(run, slot, slot.tool)
     settings, timeout = run.policy.tool_timeout_settings, slot.tool.policy.runtime.timeout
     slot.deadline = settings.inherited if timeout == "inherit" else settings.resolve(timeout)
-    if call.approvals is not None or slot.tool.is_gated:
+    waited = slot.pending.state == "waiting"
+    if call.approvals is not None or waited or slot.tool.is_gated:
         from ._approvals import judge
 
         if slot.result is None:
             await judge(run, slot, _admit)
-
-
-def _unknown(run: LoopRun, slot: CallSlot) -> None:
-    policy, call = run.policy.unknown_tool, slot.call
-    names = ", ".join(f"`{name}`" for name in run.tools.names) or "none"
-    message = f"There is no tool `{call.name}`. The tools are: {names}."
-    payload: dict[str, Any] = {"call_id": call.id, "requested_name": call.name}
-    if run.policy.capture.tool_io:
-        payload["arguments"] = clean_json(call.arguments)
-    if policy.action == "rewrite" and policy.tool_name is not None:
-        slot.tool = call.tool = run.tools.find(policy.tool_name)
-    if slot.tool is not None:
-        payload["recovery"] = f"rewrite:{slot.tool.name}"
-        call.name = slot.tool.name
-    else:
-        payload["recovery"] = "fail" if policy.action == "fail" else "tool_error"
-    run.ctx.events.emit("tool.unknown", run.ctx.origin, payload)
-    if slot.tool is not None:
-        return
-    if policy.action == "fail":
-        raise ToolNotFoundError(
-            f"the model called the tool `{call.name}`, which does not exist; there are {names}",
-            name=call.name,
-            available=run.tools.names,
-        )
-    sent = "" if not call.arguments else f" It was called with {dump_json(call.arguments)}."
-    slot.result = ToolResult.error(message + sent)
 
 
 def _bind(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
@@ -198,11 +169,11 @@ def _bind(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
     try:
         bound = tool.validate(given)
     except ToolArgumentsError as error:
-        found = _normalized(run, slot, tool)
+        found = normalized(run, slot, tool)
         recovery = "normalized" if found is not None else "tool_error"
         if found is None and run.policy.invalid_args == "fail":
             recovery = "fail"
-        _invalid_event(run, slot, given, "; ".join(error.errors), recovery)
+        invalid_event(run, slot, given, "; ".join(error.errors), recovery)
         if found is None:
             if recovery == "fail":
                 raise
@@ -216,35 +187,6 @@ def _bind(run: LoopRun, slot: CallSlot, tool: Tool) -> None:
         run.ctx.emit(
             "tool.injected_dropped", call_id=call.id, tool_name=tool.name, names=bound.dropped
         )
-
-
-def _normalized(run: LoopRun, slot: CallSlot, tool: Tool) -> BoundCall | None:
-    """Return the call with arguments that were put right, where the policy allows and it helps."""
-    if run.policy.invalid_args != "normalize_then_return_tool_error":
-        return None
-    repaired = normalize_arguments(slot.call.arguments, tool)
-    if repaired is None:
-        return None
-    try:
-        bound = tool.validate(repaired)
-    except ToolArgumentsError:
-        return None
-    slot.call.arguments = repaired
-    return bound
-
-
-def _invalid_event(
-    run: LoopRun, slot: CallSlot, arguments: JsonValue, error: str, recovery: str
-) -> None:
-    payload: dict[str, Any] = {
-        "call_id": slot.call.id,
-        "tool_name": slot.call.name,
-        "error": error,
-        "recovery": recovery,
-    }
-    if run.policy.capture.tool_io:
-        payload["arguments"] = clean_json(arguments)
-    run.ctx.events.emit("tool.invalid_args", run.ctx.origin, payload)
 
 
 def _groups(slots: list[CallSlot]) -> list[list[CallSlot]]:
@@ -269,7 +211,7 @@ async def _run_groups(run: LoopRun, slots: list[CallSlot]) -> None:
 
 async def _run_beside_approvers(run: LoopRun, ready: list[CallSlot], held: list[CallSlot]) -> None:
     """Run calls while others are decided about, and then those that were approved."""
-    from ._approvals import conclude, consult
+    from ._approvers import conclude, consult
 
     undecided = [slot for slot in held if slot.needs]
     asking = [partial(consult, run, slot) for slot in undecided]

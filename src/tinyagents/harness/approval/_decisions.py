@@ -3,10 +3,11 @@
 from functools import cache
 from typing import Annotated, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from ..errors import ApprovalError
 from ..message import Block
+from ..text import clean_json, clean_text
 
 DecisionKind: TypeAlias = Literal["approve", "edit", "reject", "respond"]
 """The kinds of decision."""
@@ -16,7 +17,9 @@ ALL_DECISIONS: tuple[DecisionKind, ...] = ("approve", "edit", "reject", "respond
 
 
 class _Decision(BaseModel, frozen=True, extra="forbid", defer_build=True):
-    by: str | None = None
+    """What all decisions carry."""
+
+    by: Annotated[str, AfterValidator(clean_text)] | None = None
     """Who decided, for the record: it is in the events, and no model sees it."""
 
 
@@ -33,7 +36,7 @@ class Edit(_Decision, frozen=True):
     """The call runs with these arguments in place of its own; the model is told of it."""
 
     kind: Literal["edit"] = "edit"
-    arguments: dict[str, JsonValue]
+    arguments: Annotated[dict[str, JsonValue], AfterValidator(clean_json)]
     """All arguments of the call. They are checked as those of the model are."""
 
 
@@ -41,7 +44,7 @@ class Reject(_Decision, frozen=True):
     """The call does not run."""
 
     kind: Literal["reject"] = "reject"
-    reason: str = ""
+    reason: Annotated[str, AfterValidator(clean_text)] = ""
     """Why, in words for the model."""
 
 
@@ -51,7 +54,7 @@ class Respond(_Decision, frozen=True):
     kind: Literal["respond"] = "respond"
     content: str | tuple[Block, ...] | None = None
     """What the model reads. Left out, the JSON text of ``value``."""
-    value: JsonValue = None
+    value: Annotated[JsonValue, AfterValidator(clean_json)] = None
     """The structured value behind the content, the message's ``artifact``."""
     is_error: bool = False
     """The call was tried, and failed."""

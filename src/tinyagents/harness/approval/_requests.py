@@ -20,6 +20,8 @@ def arguments_hash(arguments: JsonValue) -> str:
 
 
 class _Request(BaseModel, frozen=True, extra="forbid", defer_build=True):
+    """What all requests carry."""
+
     call_id: str
     tool_name: str
     """The tool that will really run."""

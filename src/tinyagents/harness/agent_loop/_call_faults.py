@@ -1,0 +1,72 @@
+"""What is wrong with a call as the model made it, told to the model and to whoever follows the run."""
+
+from typing import Any
+
+from pydantic import JsonValue
+
+from ..errors import ToolArgumentsError, ToolNotFoundError
+from ..text import clean_json, dump_json
+from ..tool import BoundCall, Tool, ToolResult, normalize_arguments
+from ._run import CallSlot, LoopRun
+
+
+def take_unknown(run: LoopRun, slot: CallSlot) -> None:
+    """Do what the policy says of a call whose tool there is not.
+
+    Raises:
+        ToolNotFoundError: The policy is to raise.
+    """
+    policy, call = run.policy.unknown_tool, slot.call
+    names = ", ".join(f"`{name}`" for name in run.tools.names) or "none"
+    message = f"There is no tool `{call.name}`. The tools are: {names}."
+    payload: dict[str, Any] = {"call_id": call.id, "requested_name": call.name}
+    if run.policy.capture.tool_io:
+        payload["arguments"] = clean_json(call.arguments)
+    if policy.action == "rewrite" and policy.tool_name is not None:
+        slot.tool = call.tool = run.tools.find(policy.tool_name)
+    if slot.tool is not None:
+        payload["recovery"] = f"rewrite:{slot.tool.name}"
+        call.name = slot.tool.name
+    else:
+        payload["recovery"] = "fail" if policy.action == "fail" else "tool_error"
+    run.ctx.events.emit("tool.unknown", run.ctx.origin, payload)
+    if slot.tool is not None:
+        return
+    if policy.action == "fail":
+        raise ToolNotFoundError(
+            f"the model called the tool `{call.name}`, which does not exist; there are {names}",
+            name=call.name,
+            available=run.tools.names,
+        )
+    sent = "" if not call.arguments else f" It was called with {dump_json(call.arguments)}."
+    slot.result = ToolResult.error(message + sent)
+
+
+def normalized(run: LoopRun, slot: CallSlot, tool: Tool) -> BoundCall | None:
+    """Return the call with arguments that were put right, where the policy allows and it helps."""
+    if run.policy.invalid_args != "normalize_then_return_tool_error":
+        return None
+    repaired = normalize_arguments(slot.call.arguments, tool)
+    if repaired is None:
+        return None
+    try:
+        bound = tool.validate(repaired)
+    except ToolArgumentsError:
+        return None
+    slot.call.arguments = repaired
+    return bound
+
+
+def invalid_event(
+    run: LoopRun, slot: CallSlot, arguments: JsonValue, error: str, recovery: str
+) -> None:
+    """Record that the arguments of a call do not fit, and what follows from it."""
+    payload: dict[str, Any] = {
+        "call_id": slot.call.id,
+        "tool_name": slot.call.name,
+        "error": error,
+        "recovery": recovery,
+    }
+    if run.policy.capture.tool_io:
+        payload["arguments"] = clean_json(arguments)
+    run.ctx.events.emit("tool.invalid_args", run.ctx.origin, payload)
