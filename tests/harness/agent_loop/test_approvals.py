@@ -366,6 +366,25 @@ async def test_an_approval_may_stand_for_later_calls_of_the_run_and_no_longer() 
     assert again.status == "interrupted"
 
 
+async def test_a_standing_approval_is_not_for_calls_that_rule_it_out() -> None:
+    @before_tool
+    def gate(ctx: RunContext[None], call: ToolCall) -> None:
+        call.require_approval(
+            "large", when=lambda: call.arguments["amount"] == 9, may_remember=False
+        )
+
+    harness = agent(
+        call("pay", amount=1), [call("pay", amount=2), call("pay", amount=9)], middleware=[gate]
+    )
+    run = await harness.invoke(None, "go")
+    answers = {run.interrupts[0].id: Approve(remember="tool")}
+    run = await harness.resume(stored(run), None, answers=answers)
+    assert (run.status, ran) == ("interrupted", ["pay 1 ann", "pay 2 ann"])
+    assert [asked.approval and asked.approval.arguments for asked in run.interrupts] == [
+        {"amount": 9}
+    ]
+
+
 async def test_a_standing_approval_leaves_questions_that_are_open_already_open() -> None:
     harness = agent([call("pay", amount=1), call("pay", amount=2)])
     run = await harness.invoke(None, "go")

@@ -347,6 +347,7 @@ async def test_a_run_that_ends_while_an_approver_thinks_runs_nothing_and_leaves_
     assert ran == []
     left = errors[0].run  # type: ignore[attr-defined]
     assert [message.outcome for message in results(left)] == ["not_started", "not_started"]
+    assert all("the run was cancelled" in message.text for message in results(left))
     assert_event_grammar(left.events)
     assert len(caught) == (0 if how == "task" else 1)
 

@@ -20,6 +20,7 @@ from tinyagents.harness.events import (
     RunStarted,
     SubAgentCompleted,
     SubAgentStarted,
+    ToolApproval,
     ToolCompleted,
     ToolInterrupted,
     ToolProgress,
@@ -76,6 +77,7 @@ def model(kind: type[AgentEvent], call_id: str = "m", run: str = "r", **fields: 
 
 def tool_event(kind: type[AgentEvent], call_id: str = "t", name: str = "a") -> AgentEvent:
     more: dict[type[AgentEvent], dict[str, Any]] = {
+        ToolApproval: {"action": "approved", "interrupt_id": "i", "arguments_hash": "0f"},
         ToolInterrupted: {"interrupt_id": "i"},
         ToolProgress: {"message": "x"},
     }
@@ -203,6 +205,20 @@ def test_a_log_in_order_is_accepted(name: str) -> None:
         ),
         (log(START, tool_event(ToolCompleted), END), "the tool call `t` is not open"),
         (log(START, tool_event(ToolProgress), END), "the tool call `t` is not open"),
+        (
+            log(START, tool_event(ToolStarted), tool_event(ToolApproval), END),
+            "the tool call `t` has begun already",
+        ),
+        (
+            log(
+                START,
+                tool_event(ToolStarted),
+                tool_event(ToolCompleted),
+                tool_event(ToolApproval),
+                END,
+            ),
+            "the tool call `t` has ended with `tool.completed` at offset 2",
+        ),
         (
             log(START, tool_event(ToolStarted), tool_event(ToolStarted), END),
             "the tool call `t` is open already",

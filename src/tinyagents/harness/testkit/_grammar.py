@@ -25,6 +25,7 @@ from ..events import (
     SubAgentCompleted,
     SubAgentFailed,
     SubAgentStarted,
+    ToolApproval,
     ToolCancelled,
     ToolCompleted,
     ToolFailed,
@@ -87,6 +88,7 @@ def assert_event_grammar(
       after it was interrupted.
     - ``middleware.started`` and its end are nested like brackets, those of hooks around tools that
       run at once excepted.
+    - ``tool.approval`` lies before its tool call begins, or begins again.
     - ``model.delta`` lies within its model call, ``tool.progress`` within its tool call.
     - ``retry.scheduled`` lies within its tool or model call, or after the answer of the latter and
       before the next call.
@@ -262,6 +264,17 @@ class _Log:
             )
         run.ended_tools[event.call_id] = event
 
+    def tool_approval(self, run: _Run, event: ToolApproval) -> None:
+        before = run.ended_tools.get(event.call_id)
+        if event.call_id in run.tools:
+            raise _violation(event, f"the tool call `{event.call_id}` has begun already")
+        if before is not None and not isinstance(before, ToolInterrupted):
+            raise _violation(
+                event,
+                f"the tool call `{event.call_id}` has ended with `{before.kind}` at offset "
+                f"{before.offset}",
+            )
+
     def tool_progress(self, run: _Run, event: ToolProgress) -> None:
         if event.call_id not in run.tools:
             raise _violation(event, f"the tool call `{event.call_id}` is not open")
@@ -322,6 +335,7 @@ _CHECKS: dict[type[AgentEvent], Callable[[_Log, _Run, Any], None]] = {
     ToolFailed: _Log.tool_ended,
     ToolCancelled: _Log.tool_ended,
     ToolInterrupted: _Log.tool_ended,
+    ToolApproval: _Log.tool_approval,
     ToolProgress: _Log.tool_progress,
     MiddlewareStarted: _Log.hook_started,
     MiddlewareCompleted: _Log.hook_ended,
