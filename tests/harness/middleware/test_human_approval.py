@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tinyagents import (
@@ -34,12 +35,14 @@ from tinyagents.harness.policy import UnknownToolPolicy
 from tinyagents.harness.tool import ToolAccess, ToolPolicy
 from tinyagents.testkit import (
     DeterministicClock,
+    EventRecorder,
     ScriptedModel,
     Step,
     assert_event_grammar,
     call,
     say,
 )
+from tinyagents.testkit.checkpoints import CheckpointOutcome, for_every_checkpoint
 
 ran: list[str] = []
 
@@ -350,6 +353,44 @@ async def test_a_run_that_ends_while_an_approver_thinks_runs_nothing_and_leaves_
     assert all("the run was cancelled" in message.text for message in results(left))
     assert_event_grammar(left.events)
     assert len(caught) == (0 if how == "task" else 1)
+
+
+async def test_a_cancellation_at_any_point_runs_no_call_that_was_not_approved() -> None:
+    decisions: dict[object, Decision] = {
+        1: Approve(),
+        2: Edit(arguments={"amount": 20}),
+        3: Reject(),
+    }
+    approved: list[str] = []
+    recorder = EventRecorder()
+
+    async def approver(ctx: RunContext[Any], request: ApprovalRequest) -> Decision:
+        await anyio.lowlevel.checkpoint()
+        decision = decisions[request.arguments["amount"]]
+        if isinstance(decision, Approve):
+            approved.append("pay 1")
+        elif isinstance(decision, Edit):
+            approved.append("pay 20")
+        return decision
+
+    def scenario() -> Any:
+        ran.clear()
+        approved.clear()
+        recorder.clear()
+        gate = HumanApprovalMiddleware(names=["pay"], approver=approver)
+        turn = [call("wipe"), *(call("pay", amount=n) for n in decisions)]
+        return agent(turn, gate=gate, listeners=[recorder]).invoke(None, "go")
+
+    def check(outcome: CheckpointOutcome[Any]) -> None:
+        assert set(ran) <= set(approved)
+        if recorder.events:
+            assert_event_grammar(recorder)
+        if outcome.error is None:
+            assert sorted(ran) == ["pay 1", "pay 20"]
+            assert outcome.result is not None
+            assert outcome.result.status == "interrupted"
+
+    assert await for_every_checkpoint(scenario, check=check) > 3
 
 
 async def test_what_an_approver_waits_for_may_be_cancelled_without_the_run() -> None:
