@@ -241,15 +241,9 @@ class _Log:
             )
 
     def tool_started(self, run: _Run, event: ToolStarted) -> None:
-        before = run.ended_tools.get(event.call_id)
         if event.call_id in run.tools:
             raise _violation(event, f"the tool call `{event.call_id}` is open already")
-        if before is not None and not isinstance(before, ToolInterrupted):
-            raise _violation(
-                event,
-                f"the tool call `{event.call_id}` has ended with `{before.kind}` at offset "
-                f"{before.offset}",
-            )
+        _check_not_over(run, event)
         run.tools[event.call_id] = event
 
     def tool_ended(
@@ -265,15 +259,9 @@ class _Log:
         run.ended_tools[event.call_id] = event
 
     def tool_approval(self, run: _Run, event: ToolApproval) -> None:
-        before = run.ended_tools.get(event.call_id)
         if event.call_id in run.tools:
             raise _violation(event, f"the tool call `{event.call_id}` has begun already")
-        if before is not None and not isinstance(before, ToolInterrupted):
-            raise _violation(
-                event,
-                f"the tool call `{event.call_id}` has ended with `{before.kind}` at offset "
-                f"{before.offset}",
-            )
+        _check_not_over(run, event)
 
     def tool_progress(self, run: _Run, event: ToolProgress) -> None:
         if event.call_id not in run.tools:
@@ -314,6 +302,16 @@ class _Log:
                 raise _violation(event, f"the run ends while the run `{run_id}` inside it goes on")
         run.ended = event
         run.resumable = isinstance(event, RunPaused | RunInterrupted)
+
+
+def _check_not_over(run: _Run, event: ToolStarted | ToolApproval) -> None:
+    before = run.ended_tools.get(event.call_id)
+    if before is not None and not isinstance(before, ToolInterrupted):
+        raise _violation(
+            event,
+            f"the tool call `{event.call_id}` has ended with `{before.kind}` at offset "
+            f"{before.offset}",
+        )
 
 
 def _violation(event: AgentEvent, problem: str) -> AssertionError:
