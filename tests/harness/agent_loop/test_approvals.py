@@ -3,11 +3,13 @@
 import json
 from typing import Annotated, Any
 
+import anyio
 import pytest
 
 from tinyagents import (
     AgentHarness,
     AgentRun,
+    CancellationToken,
     Injected,
     RunContext,
     RunLimits,
@@ -25,7 +27,7 @@ from tinyagents.harness.approval import (
     Respond,
     arguments_hash,
 )
-from tinyagents.harness.errors import ApprovalError, ResumeError
+from tinyagents.harness.errors import ApprovalError, ResumeError, RunCancelledError
 from tinyagents.harness.message import TextBlock
 from tinyagents.harness.middleware import ToolCall, before_tool
 from tinyagents.harness.policy import PayloadCapture, UnknownToolPolicy
@@ -141,6 +143,29 @@ async def test_an_edited_call_runs_with_the_new_arguments_and_the_history_says_s
     assert '{"amount":5,"to":"bob"}' in note.text
     assert own.text == "paid 5"
     assert run.messages[1].tool_calls[0].arguments == {"amount": 500}  # type: ignore[union-attr]
+
+
+async def test_that_a_call_was_edited_is_seen_where_the_run_broke_off_after_it_too() -> None:
+    token = CancellationToken()
+
+    @tool(policy=GATED)
+    async def last(n: int) -> str:
+        """Be the last one."""
+        token.cancel()
+        await anyio.sleep_forever()
+        return ""
+
+    harness = agent([call("pay", amount=500), call("last", n=1)], tools=(pay, last))
+    run = await harness.invoke(None, "go")
+    first, second = (asked.id for asked in run.interrupts)
+    answers = {first: Edit(arguments={"amount": 5}), second: Approve()}
+    with pytest.raises(RunCancelledError) as caught:
+        await harness.resume(stored(run), None, answers=answers, cancellation=token)
+    assert caught.value.run is not None
+    paid, broken = results(caught.value.run)
+    assert '{"amount":5}' in paid.text
+    assert paid.text.endswith("paid 5")
+    assert broken.outcome == "interrupted"
 
 
 async def test_a_person_may_give_the_result_in_the_tools_place() -> None:

@@ -1,7 +1,6 @@
 """The tool calls of one turn: admitted in order, run together, and folded back in order."""
 
 import logging
-from copy import copy
 from functools import partial
 from typing import Any
 
@@ -400,9 +399,6 @@ async def _fold(run: LoopRun) -> None:
                     interrupt_id=pending.requests[0].id,
                 )
             continue
-        if slot.note is not None:
-            slot.result = result = copy(result)
-            result.content = [TextBlock(text=slot.note), *result.content]
         if not slot.begun:
             # A call that was answered in its tool's place goes through the same stages.
             _begin(run, slot)
@@ -421,13 +417,15 @@ async def _fold(run: LoopRun) -> None:
 
 
 def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
-    call_id, name = slot.pending.call_id, slot.call.name
+    call_id, name, content = slot.pending.call_id, slot.call.name, result.content
+    if slot.note is not None:
+        content = [TextBlock(text=slot.note), *content]
     if result.value is None and not result.is_error and not result.trusted_verbatim:
-        return plain_tool_message(call_id, name, result.content)
+        return plain_tool_message(call_id, name, content)
     return ToolMessage(
         tool_call_id=call_id,
         name=name,
-        content=result.content,
+        content=content,
         is_error=result.is_error,
         outcome=slot.outcome,
         trusted_verbatim=result.trusted_verbatim,
