@@ -19,6 +19,7 @@ from tinyagents.harness.model import (
     ModelResponse,
     ModelSettings,
     ReasoningConfig,
+    ReasoningEffort,
     ToolSchema,
     drain,
 )
@@ -321,6 +322,21 @@ async def test_anthropic_tells_which_limits_are_only_described() -> None:
     response, body = await answered(claude, Wire(messages), tools=[tool(Deck)])
     assert "strict" not in body["tools"][0]
     assert response.notices == ()  # sent as it is
+
+
+async def test_an_effort_at_a_provider_that_only_switches_thinking_is_told_of() -> None:
+    def deepseek(client: httpx.AsyncClient) -> OpenAIChatModel:
+        return OpenAIChatModel("m", provider="deepseek", api_key=KEY, http_client=client)
+
+    async def asked(effort: ReasoningEffort, **options: Any) -> tuple[tuple[str, ...], Json]:
+        settings = ModelSettings(reasoning=ReasoningConfig(effort=effort), provider_options=options)
+        response, body = await answered(deepseek, Wire(chat), settings=settings)
+        return response.notices, body["thinking"]
+
+    told = "the effort `high` was sent as thinking that is on: the provider knows none"
+    assert await asked("high") == ((told,), {"type": "enabled"})
+    assert await asked("none") == ((), {"type": "disabled"})
+    assert await asked("high", thinking={"type": "disabled"}) == ((), {"type": "disabled"})
 
 
 async def test_a_temperature_beside_thinking_is_left_out_and_said() -> None:
