@@ -249,7 +249,7 @@ class ResponsesAssembler:
         text = as_text(response.get("output_text"))
         if not text or any(item.get("type") == "message" for item in self._items.values()):
             return
-        begun = (place for place, kind, _ in self._sent if kind == "text")
+        begun = (at for at, kind, _ in self._sent if kind == "text" and at not in self._items)
         position = next(begun, max(self._items, default=-1) + 1)
         part: JsonObject = {"type": "output_text", "text": text}
         self._items[position] = {"type": "message", "role": "assistant", "content": [part]}
