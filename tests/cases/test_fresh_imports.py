@@ -65,6 +65,26 @@ def test_an_agent_loads_no_client_no_validator_and_no_telemetry(source: str) -> 
     assert found <= PYDANTIC_AND_ANYIO
 
 
+ADAPTERS = {
+    "AnthropicModel": "_anthropic",
+    "GeminiModel": "_gemini",
+    "OllamaModel": "_ollama",
+    "OpenAIChatModel": "_openai_chat",
+    "OpenAIResponsesModel": "_openai_responses",
+}
+"""Each adapter's class, and the module that no other adapter needs."""
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_loads_no_other_and_nothing_that_reads_files_of_users(name: str) -> None:
+    modules = loaded_by(f"from tinyagents.harness.providers import {name}")
+    assert packages(modules) <= PYDANTIC_AND_ANYIO
+    loaded = {own for own in ADAPTERS.values() if f"tinyagents.harness.providers.{own}" in modules}
+    assert loaded == {ADAPTERS[name]}
+    parts = {module.split(".")[2] for module in modules if module.startswith("tinyagents.harness.")}
+    assert parts & {"agent_loop", "guarded_fetch", "multimodal", "runtime", "testkit"} == set()
+
+
 WATCHED = """
 import sys
 seen = []

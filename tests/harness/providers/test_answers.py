@@ -439,8 +439,31 @@ async def test_a_text_that_begins_inside_of_reasoning_needs_no_opening_tag() -> 
     assert [block.type for block in response.message.content] == ["reasoning", "text"]
 
 
+async def test_reasoning_may_stand_in_a_tag_of_another_name() -> None:
+    preset = replace(PROVIDERS["groq"], think_tag="reasoning")
+    response = await streamed(
+        {"content": "<reason"},
+        {"content": "ing>hm</"},
+        {"content": "reasoning>4 <think>"},
+        provider=preset,
+    )
+    assert [block.type for block in response.message.content] == ["reasoning", "text"]
+    assert response.text == "4 <think>"
+
+
 async def test_tags_are_plain_text_at_the_hosted_api() -> None:
     assert (await whole({"content": "<think>x</think>y"})).text == "<think>x</think>y"
+
+
+async def test_tags_are_read_at_another_server_than_the_hosted_api() -> None:
+    document = {"choices": [{"message": {"content": "<think>x</think>y"}, "finish_reason": "stop"}]}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=document))
+    async with httpx.AsyncClient(transport=transport) as client:
+        asked = OpenAIChatModel(
+            "m", provider="openai", base_url="http://box/v1", api_key="k", http_client=client
+        )
+        response = await asked.invoke(ModelRequest([UserMessage(content="hi")]))
+    assert [block.type for block in response.message.content] == ["reasoning", "text"]
 
 
 # Tool calls

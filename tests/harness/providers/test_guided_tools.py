@@ -245,6 +245,29 @@ async def test_a_history_with_calls_is_told_as_text_from_then_on() -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "`m` does not support tools",
+        "`m` does not support function calling",
+        "tools are not supported by this model",
+        "tool use is unsupported",
+        "unknown parameter: 'tools'",
+        "unrecognized request argument supplied: functions",
+        "invalid parameter: tools",
+        "`m` has no tool support",
+        "tools: Extra inputs are not permitted",
+    ],
+)
+async def test_each_way_of_refusing_tools_is_known(words: str) -> None:
+    def reply(seen: Seen) -> Reply:
+        return told(words) if "tools" in seen.document else chat_answer("ok", seen)
+
+    async with serve(reply) as server, chat(server.url) as model:
+        await model.invoke(ModelRequest([HI], [LOOK]))
+    assert [one.shape for one in model.adaptations] == ["native_tools"]
+
+
+@pytest.mark.parametrize(
     "refusal",
     [
         told("Unsupported parameter: 'parallel_tool_calls'", param="parallel_tool_calls"),

@@ -18,12 +18,15 @@ from tinyagents.harness.model import (
     ModelRequest,
     ModelResponse,
     ModelSettings,
+    ReasoningConfig,
+    ReasoningEffort,
     ToolSchema,
     drain,
 )
 from tinyagents.harness.providers import (
     AnthropicModel,
     GeminiModel,
+    OllamaModel,
     OpenAIChatModel,
     OpenAIResponsesModel,
 )
@@ -270,6 +273,85 @@ async def test_tools_of_other_servers_are_strict_only_when_asked() -> None:
     assert "strict" not in tool_of(body)
     _, body = await answered(groq, Wire(chat), tools=[tool(Cat, strict=True)])
     assert tool_of(body)["strict"] is True
+
+
+def vllm(client: httpx.AsyncClient) -> OpenAIChatModel:
+    return OpenAIChatModel("m", provider="vllm", http_client=client)
+
+
+def ollama(client: httpx.AsyncClient) -> OllamaModel:
+    return OllamaModel("m", http_client=client)
+
+
+def lines(text: str) -> Json:
+    message = {"role": "assistant", "content": text}
+    return {"message": message, "done": True, "done_reason": "stop"}
+
+
+@pytest.mark.parametrize(("make", "answer"), [(vllm, chat), (ollama, lines)])
+async def test_a_strict_tool_at_a_server_without_them_is_told_of(
+    make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json]
+) -> None:
+    response, body = await answered(make, Wire(answer), tools=[tool(Cat, strict=True)])
+    assert "strict" not in tool_of(body)
+    assert response.notices == ("tool `f` is not strict: the server takes no `strict`",)
+    response, _ = await answered(make, Wire(answer), tools=[tool(Cat)])
+    assert response.notices == ()
+
+
+class Deck(BaseModel):
+    """Has limits that the Messages API does not hold an answer to."""
+
+    name: str = Field(min_length=2)
+    cards: list[Cat] = Field(min_length=3)
+    pet: Cat
+
+
+async def test_anthropic_tells_which_limits_are_only_described() -> None:
+    limits = ("`$.name`: `minLength` is only described", "`$.cards`: `minItems` is only described")
+    wanted = OutputSpec(Deck).response_format()
+    response, body = await answered(claude, Wire(messages), response_format=wanted)
+    schema = body["output_config"]["format"]["schema"]
+    assert "minLength" not in schema["properties"]["name"]
+    assert schema["properties"]["name"]["description"] == "minLength: 2"
+    assert "system" not in body
+    assert response.notices == tuple(f"format `{wanted.name}`: {each}" for each in limits)
+    response, body = await answered(claude, Wire(messages), tools=[tool(Deck, strict=True)])
+    assert body["tools"][0]["strict"] is True
+    assert response.notices == tuple(f"tool `f`: {each}" for each in limits)
+    response, body = await answered(claude, Wire(messages), tools=[tool(Deck)])
+    assert "strict" not in body["tools"][0]
+    assert response.notices == ()  # sent as it is
+
+
+async def test_an_effort_at_a_provider_that_only_switches_thinking_is_told_of() -> None:
+    def deepseek(client: httpx.AsyncClient) -> OpenAIChatModel:
+        return OpenAIChatModel("m", provider="deepseek", api_key=KEY, http_client=client)
+
+    async def asked(effort: ReasoningEffort, **options: Any) -> tuple[tuple[str, ...], Json]:
+        settings = ModelSettings(reasoning=ReasoningConfig(effort=effort), provider_options=options)
+        response, body = await answered(deepseek, Wire(chat), settings=settings)
+        return response.notices, body["thinking"]
+
+    told = "the effort `high` was sent as thinking that is on: the provider knows none"
+    assert await asked("high") == ((told,), {"type": "enabled"})
+    assert await asked("none") == ((), {"type": "disabled"})
+    assert await asked("high", thinking={"type": "disabled"}) == ((), {"type": "disabled"})
+
+
+async def test_a_temperature_beside_thinking_is_left_out_and_said() -> None:
+    reasoning = ReasoningConfig(budget_tokens=2_000)
+    response, body = await answered(
+        claude, Wire(messages), settings=ModelSettings(temperature=0.5, reasoning=reasoning)
+    )
+    assert "temperature" not in body
+    assert response.notices == (
+        "a temperature was left out: the model takes none while it thinks (`reasoning`)",
+    )
+    response, _ = await answered(
+        claude, Wire(messages), settings=ModelSettings(reasoning=reasoning)
+    )
+    assert response.notices == ()
 
 
 async def test_anthropic_is_told_in_words_of_a_schema_that_it_cannot_hold() -> None:

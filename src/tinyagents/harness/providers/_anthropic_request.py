@@ -19,15 +19,11 @@ from ..model import (
     told_format,
 )
 from ..text import JsonObject, encode_json
-from ..tool import wire_names
 from ._anthropic_content import ContentEncoder, WireMessage
 from ._anthropic_models import ClaudeTraits, MessagesPreset
 from ._anthropic_settings import check_options, output_format, settings_fields, without_limits
 from ._json import as_list, as_object, body_bytes
-from ._openai_wire import (
-    NO_TOOLS,
-    WireTools,
-)
+from ._openai_wire import NO_TOOLS, WireTools, wire_tools
 from ._schema import ANTHROPIC_STRICT, close_schema
 from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
@@ -109,13 +105,15 @@ class MessagesEncoder:
         config: JsonObject = {}
         if request.response_format is not None:
             config, relaxed = self._output_format(request.response_format)
-            if relaxed:
+            tools = tools.noting(relaxed)
+            if not config:
                 request = told_format(request)
-                tools = tools.noting(relaxed)
         wires = [self._wires.of(message, None) for message in request.messages]
         marks = self._marks(request, wires, has_tools=bool(tools.tools))
         body: dict[str, Any] = {"model": self._model}
-        body.update(settings_fields(settings, self._traits, self._max_tokens, self._refusal))
+        fields, left_out = settings_fields(settings, self._traits, self._max_tokens, self._refusal)
+        body.update(fields)
+        tools = tools.noting(left_out)
         body.update(self._conversation(request.messages, wires, marks))
         self._add_tools(body, request, settings, tools, marked=-1 in marks)
         if config:
@@ -189,15 +187,12 @@ class MessagesEncoder:
     # Tools
 
     def _wire_tools(self, tools: Sequence[ToolSchema]) -> WireTools:
-        to_wire = wire_names([tool.name for tool in tools])
-        listed = b",".join(
-            encode_json(self._tool_schema(tool, to_wire[tool.name])) for tool in tools
-        )
-        from_wire = {wire: name for name, wire in to_wire.items()}
-        return WireTools(tuple(tools), orjson.Fragment(b"[%s]" % listed), to_wire, from_wire)
+        return wire_tools(tools, self._tool_schema)
 
-    def _tool_schema(self, tool: ToolSchema, name: str) -> JsonObject:
-        wire: JsonObject = {"name": name}
+    def _tool_schema(
+        self, tool: ToolSchema, to_wire: Mapping[str, str], notices: list[str]
+    ) -> JsonObject:
+        wire: JsonObject = {"name": to_wire[tool.name]}
         if tool.description:
             wire["description"] = tool.description
         parameters: JsonObject = tool.parameters
@@ -206,7 +201,8 @@ class MessagesEncoder:
             if closed.obstacles:
                 why = "; ".join(closed.obstacles)
                 raise self._refusal(f"strict arguments for `{tool.name}`: {why}")
-            parameters = without_limits(closed.schema)
+            parameters, described = without_limits(closed.schema)
+            notices.extend(f"tool `{tool.name}`: {each}" for each in described)
             wire["strict"] = True
         wire["input_schema"] = parameters
         return wire

@@ -15,7 +15,7 @@ from ..model import (
 from ..text import JsonObject
 from ._anthropic_models import ClaudeTraits
 from ._json import as_integer, as_object
-from ._schema import ANTHROPIC_STRICT, close_schema
+from ._schema import ANTHROPIC_STRICT, close_schema, step
 
 DEFAULT_MAX_TOKENS: Final = 16_384
 """The API wants ``max_tokens``: this, and a thinking budget on top, unless the model has less."""
@@ -56,8 +56,8 @@ def check_options(options: Mapping[str, Any], refuse: Refuse) -> dict[str, Any]:
 
 def settings_fields(
     settings: ModelSettings, traits: ClaudeTraits, most: int | None, refuse: Refuse
-) -> dict[str, Any]:
-    """Return the request fields of the settings.
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the request fields of the settings, and what was left out of them.
 
     Args:
         settings: How to answer.
@@ -76,12 +76,12 @@ def settings_fields(
     thinking = as_object(chosen) or {}
     budget = as_integer(thinking.get("budget_tokens")) or 0
     fields["max_tokens"] = _max_tokens(settings.max_tokens, budget, most, refuse)
-    _add_sampling(fields, settings, traits, refuse, thinks=_thinks(thinking))
+    left_out = _add_sampling(fields, settings, traits, refuse, thinks=_thinks(thinking))
     if settings.stop:
         fields["stop_sequences"] = list(settings.stop)
     if settings.user is not None:
         fields["metadata"] = {"user_id": settings.user}
-    return fields
+    return fields, left_out
 
 
 def _max_tokens(given: int | None, budget: int, most: int | None, refuse: Refuse) -> int:
@@ -105,17 +105,21 @@ def _add_sampling(
     refuse: Refuse,
     *,
     thinks: bool,
-) -> None:
+) -> list[str]:
+    """Add what steers the choice of words; return what was left out, a sentence each."""
     if settings.top_p is not None:
         if not traits.sampling:
             raise refuse("the setting `top_p`")
         fields["top_p"] = settings.top_p
     temperature = settings.temperature
-    if temperature is None or not traits.sampling or thinks:
-        return  # left out, as for every model that takes none: it takes none while it thinks
+    if temperature is None or not traits.sampling:
+        return []  # that a model takes none is told where the request is fitted to it
+    if thinks:
+        return ["a temperature was left out: the model takes none while it thinks (`reasoning`)"]
     if temperature > 1:
         raise refuse(f"a temperature of {temperature}: it goes from 0 to 1")
     fields["temperature"] = temperature
+    return []
 
 
 def _reasoning(
@@ -158,8 +162,8 @@ def output_format(
     """Return the part of ``output_config`` that holds the answer to a schema.
 
     Returns:
-        The part, and what keeps the API from holding an answer to the schema: then the part is
-        empty, and the schema has to be told in words.
+        The part, and what the API does not hold the answer to, a sentence each. The part is empty
+        where the API cannot be held to the schema at all, which then has to be told in words.
 
     Raises:
         InvalidRequestError: The model cannot be held to a schema, or not to this one, which must be
@@ -172,15 +176,20 @@ def output_format(
         raise refuse(f"the schema `{wanted.name}`: {'; '.join(closed.obstacles)}")
     if closed.obstacles:
         return {}, [f"format `{wanted.name}` is only described: {o}" for o in closed.obstacles]
-    schema = without_limits(closed.schema)
-    return {"format": {"type": "json_schema", "schema": schema}}, []
+    schema, described = without_limits(closed.schema)
+    notices = [f"format `{wanted.name}`: {each}" for each in described]
+    return {"format": {"type": "json_schema", "schema": schema}}, notices
 
 
-def without_limits(schema: JsonObject) -> JsonObject:
-    """Return a copy whose limits are told in the descriptions."""
+def without_limits(schema: JsonObject) -> tuple[JsonObject, list[str]]:
+    """Return a copy whose limits are told in the descriptions, and a sentence for each limit."""
+    described: list[str] = []
+    return _without_limits(schema, "$", described), described
 
-    def inner(_place: Place, part: JsonObject) -> JsonObject:
-        return without_limits(part)
+
+def _without_limits(schema: JsonObject, path: str, described: list[str]) -> JsonObject:
+    def inner(place: Place, part: JsonObject) -> JsonObject:
+        return _without_limits(part, path + step(place), described)
 
     made = rebuilt(schema, inner)
     told = {name: made.pop(name) for name in _LIMITS if name in made}
@@ -191,4 +200,5 @@ def without_limits(schema: JsonObject) -> JsonObject:
         words = ", ".join(f"{name}: {value}" for name, value in told.items())
         known = made.get("description")
         made["description"] = f"{known} ({words})" if known else words
+        described.extend(f"`{path}`: `{name}` is only described" for name in told)
     return made

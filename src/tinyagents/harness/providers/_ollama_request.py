@@ -39,7 +39,7 @@ from ..model import (
 from ..text import JsonObject, dump_json, encode_json
 from ..tool import wire_names
 from ._json import as_object, body_bytes
-from ._openai_wire import NO_TOOLS, WireTools
+from ._openai_wire import NO_TOOLS, WireTools, not_strict
 from ._schema import without_references
 from ._wire_cache import MessageCache, ToolsetCache
 
@@ -379,7 +379,8 @@ def _wire_tools(tools: Sequence[ToolSchema]) -> WireTools:
         for tool in tools
     ]
     fragment = orjson.Fragment(encode_json(listed))
-    return WireTools(tuple(tools), fragment, to_wire, {w: n for n, w in to_wire.items()})
+    notices = tuple(not_strict(tools))
+    return WireTools(tuple(tools), fragment, to_wire, {w: n for n, w in to_wire.items()}, notices)
 
 
 def _wire_name(name: str) -> str:

@@ -12,6 +12,7 @@ from ._http_model import HttpModel, ids_of
 from ._json import as_object
 from ._openai_request import ChatRequestEncoder
 from ._openai_response import ChatAssembler
+from ._openai_wire import not_strict
 from ._presets import PROVIDERS, ProviderPreset, choose_preset, is_at_home
 from ._profile_table import ProfileTable
 from ._profiles import derive_profile
@@ -127,6 +128,8 @@ class OpenAIChatModel(HttpModel):
         settings = self._settings.merged(request.settings)
         preset, encoder = self._variants.of(given_up)
         body, tools = encoder.encode(request, settings, stream=stream)
+        if not self._preset.strict_schema:  # what the server has refused is told already
+            tools = tools.noting(not_strict(request.tools))
         accept = {"accept": "text/event-stream"} if stream else None
         audio = as_object(settings.provider_options.get("audio")) or {}
         assembler = partial(

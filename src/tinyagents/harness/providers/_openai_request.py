@@ -120,7 +120,7 @@ class ChatRequestEncoder:
         if request.response_format is not None:
             body["response_format"], relaxed = self._response_format(request.response_format)
             tools = tools.noting(relaxed)
-        self._add_settings(body, settings)
+        tools = tools.noting(self._add_settings(body, settings))
         if stream:
             body["stream"] = True
             if self._preset.stream_options:
@@ -461,7 +461,8 @@ class ChatRequestEncoder:
             raise self._refusal("more than one answer (`n`)")
         return options
 
-    def _add_settings(self, body: dict[str, Any], settings: ModelSettings) -> None:
+    def _add_settings(self, body: dict[str, Any], settings: ModelSettings) -> Sequence[str]:
+        """Add the fields of the settings; return what they could not say, a sentence each."""
         if settings.max_tokens is not None:
             field = "max_completion_tokens" if self._reasons else self._preset.max_tokens_field
             body[field] = settings.max_tokens
@@ -483,15 +484,16 @@ class ChatRequestEncoder:
             if name in self._preset.refused_settings:
                 raise self._refusal(f"the setting `{name}`")
             body[self._preset.seed_field if name == "seed" else name] = value
-        if settings.reasoning is not None:
-            self._add_reasoning_config(body, settings.reasoning)
+        if settings.reasoning is None:
+            return ()
+        return self._add_reasoning_config(body, settings.reasoning)
 
-    def _add_reasoning_config(self, body: dict[str, Any], config: ReasoningConfig) -> None:
+    def _add_reasoning_config(self, body: dict[str, Any], config: ReasoningConfig) -> Sequence[str]:
         if config.summary is not None:
             raise self._refusal("summaries of reasoning, which only the Responses API has")
         effort, budget = config.effort, config.budget_tokens
         if effort is None and budget is None:
-            return
+            return ()
         match self._preset.reasoning:
             case "effort" if budget is None:
                 body.setdefault("reasoning_effort", effort)
@@ -499,9 +501,14 @@ class ChatRequestEncoder:
                 given = {"effort": effort, "max_tokens": budget}
                 chosen = {name: value for name, value in given.items() if value is not None}
                 body.setdefault("reasoning", chosen)
+            case "switch" if budget is None and "thinking" not in body:
+                body["thinking"] = {"type": "disabled" if effort == "none" else "enabled"}
+                if effort != "none":
+                    return (
+                        f"the effort `{effort}` was sent as thinking that is on: the provider knows none",
+                    )
             case "switch" if budget is None:
-                kind = "disabled" if effort == "none" else "enabled"
-                body.setdefault("thinking", {"type": kind})
+                pass  # the caller's own option
             case "budget" if budget is not None:
                 body.setdefault("thinking", {"type": "enabled", "budget_tokens": budget})
             case "budget" if effort == "none":
@@ -510,6 +517,7 @@ class ChatRequestEncoder:
                 raise self._refusal(
                     "`budget_tokens`" if budget is not None else "a reasoning effort"
                 )
+        return ()
 
     # Refusals
 

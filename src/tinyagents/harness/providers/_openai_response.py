@@ -352,7 +352,8 @@ class ChatAssembler:
     def _new_run(self) -> list[str] | ThinkTagSplitter:
         if not self._preset.think_tags:
             return []
-        return ThinkTagSplitter(inside=self._preset.starts_thinking and not self._runs)
+        inside = self._preset.starts_thinking and not self._runs
+        return ThinkTagSplitter(self._preset.think_tag, inside=inside)
 
     def _end_text(self, items: list[ModelStreamItem]) -> None:
         run = self._runs[-1] if self._runs else None

@@ -8,6 +8,7 @@ from ..model import ModelProfile, ModelRequest, ModelSettings
 from ._adaptation import Variants
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
+from ._openai_wire import not_strict
 from ._presets import choose_preset
 from ._profile_table import ProfileTable
 from ._profiles import derive_profile
@@ -109,6 +110,8 @@ class OpenAIResponsesModel(HttpModel):
         settings = self._settings.merged(request.settings)
         preset, encoder = self._variants.of(given_up)
         body, tools = encoder.encode(request, settings, stream=stream)
+        if not self._preset.strict_schema:  # what the server has refused is told already
+            tools = tools.noting(not_strict(request.tools))
         accept = {"accept": "text/event-stream"} if stream else None
         call = self._endpoint.call(self._url, body, settings, headers=accept)
         return call, partial(ResponsesAssembler, preset, tools, ids=ids_of(ctx))

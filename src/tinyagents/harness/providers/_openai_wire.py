@@ -1,7 +1,7 @@
 """What both of OpenAI's APIs share of the way from a request to its bytes."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final
@@ -106,6 +106,15 @@ def strict_parameters(
         return closed.schema, True
     notices.extend(f"tool `{tool.name}` is not strict: {each}" for each in closed.obstacles)
     return tool.parameters, False
+
+
+def not_strict(tools: Iterable[ToolSchema]) -> list[str]:
+    """Return what is said of tools that ask to be strict at a server without such tools."""
+    return [
+        f"tool `{tool.name}` is not strict: the server takes no `strict`"
+        for tool in tools
+        if tool.strict
+    ]
 
 
 def schema_format(

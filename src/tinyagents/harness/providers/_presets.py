@@ -137,7 +137,9 @@ class ProviderPreset(ModelPreset):
     replay_reasoning: bool = True
     """Reasoning goes back as it was received, to this provider only."""
     think_tags: bool = True
-    """Reasoning may stand in the text between ``<think>`` and ``</think>``."""
+    """Reasoning may stand in the text between an opening and a closing tag."""
+    think_tag: str = "think"
+    """The name of that tag."""
     starts_thinking: bool = False
     """The text begins inside of reasoning: the prompt's template has opened the tag."""
     refusal_field: bool = False

@@ -153,7 +153,7 @@ class ResponsesAssembler:
         """
         items: list[ModelStreamItem] = []
         try:
-            if "output" not in body and not body.get("error") and "status" not in body:
+            if not (body.keys() & {"output", "output_text", "status"} or body.get("error")):
                 raise self._origin.malformed("the answer has no `output`", body)
             self._end(body, "completed", items)
         except ValueError as exc:
@@ -230,6 +230,7 @@ class ResponsesAssembler:
             same = len(output) == len(self._items)
             positions = sorted(self._items) if same else range(len(output))
             self._items = dict(zip(positions, map(self._object, output), strict=True))
+        self._take_bare_text(response)
         for position, item in self._items.items():
             if position not in self._done:
                 self._fill(position, item)
@@ -242,6 +243,16 @@ class ResponsesAssembler:
         if usage is not None:
             self._usage = usage
             items.append(UsageDelta(usage))
+
+    def _take_bare_text(self, response: Mapping[str, Any]) -> None:
+        """Take the text that some servers give beside the items instead of in one."""
+        text = as_text(response.get("output_text"))
+        if not text or any(item.get("type") == "message" for item in self._items.values()):
+            return
+        begun = (at for at, kind, _ in self._sent if kind == "text" and at not in self._items)
+        position = next(begun, max(self._items, default=-1) + 1)
+        part: JsonObject = {"type": "output_text", "text": text}
+        self._items[position] = {"type": "message", "role": "assistant", "content": [part]}
 
     def _object(self, item: Any) -> JsonObject:
         found = as_object(item)

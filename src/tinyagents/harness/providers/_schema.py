@@ -148,7 +148,7 @@ class _Closing:
         """Return a closed copy of a part, and note what is in the way."""
 
         def inner(place: Place, part: JsonObject) -> JsonObject:
-            return self.close(part, path + _step(place)) if place[0] in _ALLOWED else part
+            return self.close(part, path + step(place)) if place[0] in _ALLOWED else part
 
         if "oneOf" in schema and "anyOf" not in schema:
             schema = {"anyOf" if name == "oneOf" else name: schema[name] for name in schema}
@@ -214,7 +214,8 @@ def _contains_itself(root: JsonObject, ref: str) -> bool:
     return False
 
 
-def _step(place: Place) -> str:
+def step(place: Place) -> str:
+    """Return how a path goes on to a schema within another: ``.name``, or ``[]`` into a list."""
     match place:
         case (key, int(position)):
             return f".{key}[{position}]"

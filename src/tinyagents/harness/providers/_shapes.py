@@ -76,7 +76,7 @@ def _about(field: str) -> re.Pattern[str]:
 _TOOLS: Final = r"\b(?:tools?|functions?)(?![_ -]?(?:choice|call[_ -]?id)|\[|\.)\b"
 _NO_TOOLS: Final = (
     r"not support|n't support|not supported|unsupported|unknown parameter|unrecogni[sz]ed"
-    r"|invalid parameter|no tool support|extra inputs|not enabled"
+    r"|invalid parameter|extra inputs|not enabled"
 )
 
 _RULES: Final = (
@@ -179,7 +179,7 @@ _RULES: Final = (
         asked=lambda request, settings: bool(request.tools) and request.tool_choice != "none",
         says=re.compile(
             rf"{_TOOLS}(?s:.{{0,200}}?)(?:{_NO_TOOLS})|(?:{_NO_TOOLS})(?s:.{{0,200}}?){_TOOLS}"
-            r"|function calling is not|no endpoints found that support tool use"
+            r"|no (?:tool|function) support|function calling is not|no endpoints found that support tool use"
             r"|requires? --(?:enable-auto-tool-choice|jinja)"
         ),
         unless=re.compile(r"schema|\bstrict\b|parallel_tool_calls"),

@@ -1,4 +1,4 @@
-"""Reasoning that a model writes into its text, between ``<think>`` and ``</think>``."""
+"""Reasoning that a model writes into its text, as in ``<think>…</think>``."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -9,9 +9,6 @@ from ..model import MessageDelta
 from ._pieces import under_name
 
 Kind: TypeAlias = Literal["text", "reasoning"]
-
-_OPEN = "<think>"
-_CLOSE = "</think>"
 
 
 class Piece(NamedTuple):
@@ -50,12 +47,15 @@ class ThinkTagSplitter:
     beginning of a tag or such a line end is held back until it is known.
 
     Args:
+        tag: The name of the tag.
         inside: The stream begins in reasoning, because the prompt has opened the tag.
     """
 
-    __slots__ = ("_at_edge", "_held", "segments")
+    __slots__ = ("_at_edge", "_closing", "_held", "_opening", "segments")
 
-    def __init__(self, *, inside: bool = False) -> None:
+    def __init__(self, tag: str = "think", *, inside: bool = False) -> None:
+        self._opening = f"<{tag}>"
+        self._closing = f"</{tag}>"
         self._held = ""
         self._at_edge = inside
         self.segments: list[Segment] = [Segment("reasoning" if inside else "text")]
@@ -82,7 +82,7 @@ class ThinkTagSplitter:
             current = self.segments[-1]
             if self._at_edge and not self._skip_line_ends(current):
                 break
-            tag = _CLOSE if current.kind == "reasoning" else _OPEN
+            tag = self._closing if current.kind == "reasoning" else self._opening
             before, found, after = self._held.partition(tag)
             if found:
                 self._held = after
@@ -112,10 +112,10 @@ class ThinkTagSplitter:
         """End the current segment at a tag; return the text that it still gains."""
         self._at_edge = True
         if current.kind == "text":
-            self.segments.append(Segment("reasoning", opening=_OPEN))
+            self.segments.append(Segment("reasoning", opening=self._opening))
             return before
         kept = before.rstrip("\n")
-        current.closing = before[len(kept) :] + _CLOSE
+        current.closing = before[len(kept) :] + self._closing
         self.segments.append(Segment("text"))
         return kept
 

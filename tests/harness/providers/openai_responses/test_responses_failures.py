@@ -232,6 +232,29 @@ async def test_servers_that_leave_things_out_are_understood() -> None:
     assert (answer.finish_reason, answer.usage) == ("tool_calls", None)
 
 
+@pytest.mark.parametrize("bare", [{}, {"output": []}, {"output": [thought("a")]}])
+async def test_a_text_that_stands_beside_the_items_alone_is_the_answer(
+    bare: dict[str, Any],
+) -> None:
+    said = {**bare, "output_text": "Hello"}
+    answer = await whole(said)
+    assert (answer.text, answer.finish_reason) == ("Hello", "stop")
+    end = {"type": "response.completed", "response": {**said, "status": "completed"}}
+    assert (await streamed([end])).message == answer.message
+
+
+async def test_a_text_that_stands_beside_the_items_too_is_taken_once() -> None:
+    body = {**response(message(text("Hello"))), "output_text": "Hello"}
+    assert (await whole(body)).text == "Hello"
+    assert (await streamed(events_of(body))).text == "Hello"
+    end = {
+        "type": "response.completed",
+        "response": {"output_text": "Hello", "output": list[int]()},
+    }
+    pieces = [{"type": "response.output_text.delta", "output_index": 0, "delta": "Hello"}, end]
+    assert (await streamed(pieces)).text == "Hello"
+
+
 async def test_events_without_positions_belong_to_the_last_item() -> None:
     body = response(thought("a"), message(text("Hello")))
     events = [

@@ -1,11 +1,21 @@
 """Tests of answers that have a form: by the provider's own means, and by a tool call."""
 
+from collections.abc import AsyncIterator
 from typing import Any, Literal, TypeAlias
 
 import pytest
 from pydantic import BaseModel
 
-from ...model import JsonObjectFormat, NamedTool
+from ...context import RunContext
+from ...model import (
+    ChatModel,
+    JsonObjectFormat,
+    ModelProfile,
+    ModelRequest,
+    ModelResponse,
+    ModelStreamItem,
+    NamedTool,
+)
 from ...runtime import AgentHarness
 from ...structured import OutputSpec
 from ...text import parse_json
@@ -55,6 +65,25 @@ TYPES: dict[str, tuple[Any, Any, str]] = {
 """Types, an answer as it is on the wire, and a question."""
 
 every_type = pytest.mark.parametrize("what", TYPES)
+
+
+class _WithoutSchemas:
+    """A model that does not say that it keeps to schemas, so that a run asks it by a tool."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        hidden = {"native_structured_output": False}
+        self.profile: ModelProfile = model.profile.model_copy(update=hidden)
+
+    async def invoke(
+        self, request: ModelRequest, *, ctx: RunContext[Any] | None = None
+    ) -> ModelResponse:
+        return await self._model.invoke(request, ctx=ctx)
+
+    def stream(
+        self, request: ModelRequest, *, ctx: RunContext[Any] | None = None
+    ) -> AsyncIterator[ModelStreamItem]:
+        return self._model.stream(request, ctx=ctx)
 
 
 class StructuredBehaviour(ChatModelSuite):
@@ -114,10 +143,12 @@ class StructuredBehaviour(ChatModelSuite):
         spec: OutputSpec[Any] = OutputSpec(wanted)
         step = say_json(value) if strategy == "native" else call(spec.tool_schema().name, value)
         async with self.opened(step) as model:
-            if spec.strategy_for(model.profile) != strategy:
-                pytest.skip("a run with this profile asks in the other way")
-            self.need(model, "json_schema" if strategy == "native" else "tool_calling")
-            agent = AgentHarness(model=model)
+            if strategy == "native":
+                self.need(model, "json_schema", "native_structured_output")
+                agent = AgentHarness(model=model)
+            else:
+                self.need(model, "tool_calling")
+                agent = AgentHarness(model=_WithoutSchemas(model))
             if streamed:
                 self.need(model, "streaming")
                 run = await agent.stream(None, question, output=wanted).result()
