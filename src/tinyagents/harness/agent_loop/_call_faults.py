@@ -19,19 +19,7 @@ def take_unknown(run: LoopRun, slot: CallSlot) -> None:
     policy, call = run.policy.unknown_tool, slot.call
     names = ", ".join(f"`{name}`" for name in run.tools.names) or "none"
     message = f"There is no tool `{call.name}`. The tools are: {names}."
-    payload: dict[str, Any] = {"call_id": call.id, "requested_name": call.name}
-    if run.policy.capture.tool_io:
-        payload["arguments"] = clean_json(call.arguments)
-    if policy.action == "rewrite" and policy.tool_name is not None:
-        slot.tool = call.tool = run.tools.find(policy.tool_name)
-    if slot.tool is not None:
-        payload["recovery"] = f"rewrite:{slot.tool.name}"
-        call.name = slot.tool.name
-    else:
-        payload["recovery"] = "fail" if policy.action == "fail" else "tool_error"
-    run.ctx.events.emit("tool.unknown", run.ctx.origin, payload)
-    if slot.tool is not None:
-        return
+    unknown_event(run, slot, "fail" if policy.action == "fail" else "tool_error")
     if policy.action == "fail":
         raise ToolNotFoundError(
             f"the model called the tool `{call.name}`, which does not exist; there are {names}",
@@ -40,6 +28,16 @@ def take_unknown(run: LoopRun, slot: CallSlot) -> None:
         )
     sent = "" if not call.arguments else f" It was called with {dump_json(call.arguments)}."
     slot.result = ToolResult.error(message + sent)
+
+
+def unknown_event(run: LoopRun, slot: CallSlot, recovery: str) -> None:
+    """Record that the model called a tool that does not exist, and what follows from it."""
+    call = slot.call
+    payload: dict[str, Any] = {"call_id": call.id, "requested_name": call.name}
+    if run.policy.capture.tool_io:
+        payload["arguments"] = clean_json(call.arguments)
+    payload["recovery"] = recovery
+    run.ctx.events.emit("tool.unknown", run.ctx.origin, payload)
 
 
 def normalized(run: LoopRun, slot: CallSlot, tool: Tool) -> BoundCall | None:
