@@ -6,12 +6,20 @@ import pytest
 
 from tinyagents import AgentHarness, AgentRun, Middleware, RunContext, RunPolicy, ToolMessage
 from tinyagents.harness.agent_loop import RunSnapshot
+from tinyagents.harness.approval import ApprovalRequest, Approve
 from tinyagents.harness.context import Interrupt
 from tinyagents.harness.errors import MiddlewareError, ToolNotFoundError, ToolRefusedError
 from tinyagents.harness.events import ToolRefused, ToolsFiltered, UnknownToolCall
-from tinyagents.harness.middleware import ToolCall, before_model, before_tool, hide_tools
+from tinyagents.harness.middleware import (
+    HumanApprovalMiddleware,
+    ToolCall,
+    before_model,
+    before_tool,
+    hide_tools,
+)
 from tinyagents.harness.model import ModelRequest, NamedTool
 from tinyagents.harness.policy import UnknownToolPolicy
+from tinyagents.harness.tool import ToolAccess, ToolPolicy
 from tinyagents.testkit import (
     EventRecorder,
     FakeTool,
@@ -459,3 +467,62 @@ async def test_without_a_rewrite_an_unknown_tool_stays_the_business_of_its_own_p
     with pytest.raises(ToolNotFoundError):
         await agent.invoke(None, "go")
     assert gate.seen == [("plian", None)]
+
+
+# Beside approvals
+
+
+async def test_a_refused_call_asks_nobody() -> None:
+    asked: list[str] = []
+    secret = FakeTool("secret", policy=ToolPolicy(access=ToolAccess(approval_required=True)))
+    ask = HumanApprovalMiddleware(
+        names=["secret"], approver=lambda ctx, request: asked.append(request.tool_name)
+    )
+    agent = AgentHarness(
+        model=ScriptedModel([call("secret"), say("ok")]),
+        tools=[secret],
+        middleware=[ask, OnlyNamed("plain")],
+        policy=TELL,
+    )
+    run = await agent.invoke(None, "go")
+    assert run.status == "completed"
+    assert asked == []
+    assert results(run)[0][1]
+
+
+async def test_a_call_that_waits_for_a_person_is_judged_again_when_it_goes_on() -> None:
+    pay = FakeTool("pay", policy=ToolPolicy(access=ToolAccess(approval_required=True)))
+    model = ScriptedModel([call("pay"), say("ok")])
+    agent = AgentHarness(model=model, tools=[pay], policy=TELL)
+    waiting = await agent.invoke(None, "go")
+    assert waiting.status == "interrupted"
+    stricter = agent.replace(middleware=[OnlyNamed("plain")])
+    answers = {waiting.interrupts[0].id: Approve()}
+    run = await stricter.resume(waiting.snapshot.model_dump_json(), None, answers=answers)
+    assert run.status == "completed"
+    assert not pay.calls
+    assert "it is locked" in results(run)[0][0]
+    assert_event_grammar(run)
+
+
+async def test_a_question_about_a_call_is_asked_once_where_a_later_hook_redirects_it() -> None:
+    reasons: list[str | None] = []
+
+    def approve(ctx: Ctx, request: ApprovalRequest) -> Approve:
+        reasons.append(request.reason)
+        return Approve()
+
+    @before_tool
+    def redirect(ctx: Ctx, call: ToolCall) -> None:
+        call.name = "b"
+
+    ask = HumanApprovalMiddleware(names=["a", "b"], approver=approve, reason="money")
+    b = FakeTool("b")
+    agent = AgentHarness(
+        model=ScriptedModel([call("a"), say("ok")]),
+        tools=[FakeTool("a"), b],
+        middleware=[ask, redirect],
+    )
+    await agent.invoke(None, "go")
+    assert reasons == ["money"]
+    assert len(b.calls) == 1

@@ -14,10 +14,12 @@ from tinyagents import (
     ToolMessage,
     ToolResult,
 )
+from tinyagents.harness.approval import Approve
 from tinyagents.harness.errors import ConfigurationError, ToolNotFoundError, ToolRefusedError
-from tinyagents.harness.events import ToolRefused, ToolsFiltered
+from tinyagents.harness.events import ToolApproval, ToolRefused, ToolsFiltered
 from tinyagents.harness.message import ImageBlock, TextBlock
 from tinyagents.harness.middleware import (
+    HumanApprovalMiddleware,
     ToolAllowlistMiddleware,
     ToolPolicyMiddleware,
     before_model,
@@ -55,7 +57,8 @@ async def allowed(gate: Middleware[Any]) -> tuple[set[str], set[str]]:
     """Call every tool, and return those that were offered and those that ran."""
     fakes = [FakeTool(name, policy=policy) for name, policy in TOOLS.items()]
     model = ScriptedModel([[call(name) for name in TOOLS], say("done")])
-    agent = AgentHarness(model=model, tools=fakes, middleware=[gate], policy=TELL)
+    agree = HumanApprovalMiddleware(names=["ask"], approver=lambda ctx, request: Approve())
+    agent = AgentHarness(model=model, tools=fakes, middleware=[gate, agree], policy=TELL)
     run = await agent.invoke(None, "go")
     assert_event_grammar(run)
     offered = {tool.name for tool in model.requests[0].tools}
@@ -136,6 +139,34 @@ async def test_the_rules_are_looked_at_in_order() -> None:
         "it needs a sandbox, and the run has none",
         "it needs an approval that it does not have",
     ]
+
+
+async def test_a_tool_that_is_approved_beforehand_runs_and_nobody_is_asked() -> None:
+    tools = [FakeTool("ask", policy=TOOLS["ask"]), FakeTool("other", policy=TOOLS["ask"])]
+    model = ScriptedModel([[call("ask"), call("other")], say("ok")])
+    gate = ToolPolicyMiddleware(approved=["ask"])
+    agent = AgentHarness(model=model, tools=tools, middleware=[gate], policy=TELL)
+    run = await agent.invoke(None, "go")
+    assert run.status == "completed"
+    assert [len(tool.calls) for tool in tools] == [1, 0]
+    assert [tool.name for tool in model.requests[0].tools] == ["ask"]
+    decided = [event for event in run.events if isinstance(event, ToolApproval)]
+    assert [(event.action, event.by) for event in decided] == [
+        ("requested", None),
+        ("approved", "ToolPolicyMiddleware"),
+    ]
+    assert_event_grammar(run)
+
+
+async def test_what_is_approved_beforehand_is_asked_about_where_another_gate_wants_it() -> None:
+    gates = [ToolPolicyMiddleware(approved=["ask"]), HumanApprovalMiddleware(names=["ask"])]
+    tool = FakeTool("ask", policy=TOOLS["ask"])
+    agent = AgentHarness(
+        model=ScriptedModel([call("ask"), say("ok")]), tools=[tool], middleware=gates
+    )
+    run = await agent.invoke(None, "go")
+    assert run.status == "interrupted"
+    assert not tool.calls
 
 
 async def test_a_denied_tool_is_announced_once_for_each_request() -> None:

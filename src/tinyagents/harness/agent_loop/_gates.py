@@ -1,11 +1,15 @@
 """What a call must pass before it is checked: hooks that look at the tool that will really run."""
 
-from ..approval import ApprovalNeed
+from typing import TYPE_CHECKING
+
 from ..errors import MiddlewareError, ToolRefusedError
 from ..middleware import run_hooks
 from ..tool import ToolResult
 from ._call_faults import unknown_event
 from ._run import CallSlot, LoopRun
+
+if TYPE_CHECKING:
+    from ..approval import ApprovalNeed
 
 _MOST_REDIRECTS = 10
 """Hooks that give a call to one tool after another so often do not agree."""
@@ -38,13 +42,13 @@ async def ask_hooks(run: LoopRun, slot: CallSlot) -> None:
         if seen[index] == call.name:
             index += 1
             continue
-        name, call.approvals = call.name, None
+        name, call.approvals = call.name, []
         await run_hooks(hooks[index : index + 1], "before_tool", run.ctx, call)
         if call.refusal is not None:
             _refuse(run, slot, hooks[index][0], call.refusal)
             return
         call.tool = slot.tool  # what a hook puts there would not run
-        seen[index], needs[index] = call.name, call.approvals or []
+        seen[index], needs[index] = call.name, call.approvals
         if call.name == name:
             index += 1
             continue

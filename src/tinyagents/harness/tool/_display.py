@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from ..text import dump_json
 from ._policy import ToolDisplay, ToolPolicy
 
 _PREFIXES = ("composio_", "mcp_")
@@ -18,6 +17,7 @@ _TELLING = (
 """The parameters that say the most about a call, the best first."""
 
 _MOST_CHARACTERS = 80
+_MOST_BITS = 1000
 _READ = 20 * _MOST_CHARACTERS
 """How much of an argument is looked at: it may be a whole file."""
 
@@ -59,8 +59,10 @@ def _shown(value: JsonValue) -> str:
             return ""
         case str():
             text = value[:_READ]
+        case int() if value.bit_length() > _MOST_BITS:  # Python writes out no such number
+            return ""
         case int() | float():
-            text = dump_json(value)
+            text = str(value)
         case list():
             text = ", ".join(
                 item[:_READ] for item in value[:_MOST_CHARACTERS] if isinstance(item, str)

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from ...approval import ApprovalRequest, Approve, Decision
 from ...context import RunContext
 from ...errors import ConfigurationError
 from ...model import ModelRequest
@@ -32,7 +33,8 @@ class ToolPolicyMiddleware(Middleware[Any]):
     require_sandbox: bool = False
     """Allow tools that demand a sandbox only where the run's workspace requires one."""
     approved: Collection[str] | None = None
-    """Of the tools that need approval allow only these, as for a run that nobody is there to ask."""
+    """Tools that are approved beforehand: of those that need approval only these are allowed, and
+    nobody is asked about their calls, unless another middleware asks."""
     enforce_result_bytes: bool = False
     """Cut a result whose text is longer than the tool's ``max_result_bytes``, as an error."""
 
@@ -63,8 +65,12 @@ class ToolPolicyMiddleware(Middleware[Any]):
 
     async def before_tool(self, ctx: RunContext[Any], call: ToolCall) -> None:
         """Refuse a call of a tool that is not allowed."""
-        if call.tool is not None and (problem := self._problem(ctx, call.tool)):
+        if call.tool is None:
+            return
+        if problem := self._problem(ctx, call.tool):
             call.refuse(problem)
+        elif self.approved is not None and call.tool.policy.access.approval_required:
+            call.require_approval(approver=self._approve, may_remember=False)
 
     async def after_tool(self, ctx: RunContext[Any], call: ToolCall, result: ToolResult) -> None:
         """Cut a result that is too long."""
@@ -74,6 +80,9 @@ class ToolPolicyMiddleware(Middleware[Any]):
         cut = cut_result(result, limit, unit="bytes")
         if cut is not result:
             result.content, result.is_error = cut.content, True
+
+    def _approve(self, ctx: RunContext[Any], request: ApprovalRequest) -> Decision:
+        return Approve(by=self.name)
 
     def _problem(self, ctx: RunContext[Any], tool: Tool | None) -> str | None:
         """Say why a tool is not allowed; ``None`` if it is."""
