@@ -19,6 +19,7 @@ from tinyagents.harness.middleware import (
 )
 from tinyagents.harness.model import ModelRequest, NamedTool
 from tinyagents.harness.policy import UnknownToolPolicy
+from tinyagents.harness.stream import ToolCompleted
 from tinyagents.harness.tool import ToolAccess, ToolPolicy
 from tinyagents.testkit import (
     EventRecorder,
@@ -433,6 +434,47 @@ async def test_what_is_hidden_survives_a_resume(as_json: bool) -> None:
     assert run.status == "completed"
     assert not secret.calls
     assert results(run)[0][1]
+
+
+async def test_what_is_hidden_holds_where_each_phase_is_a_step_of_its_own() -> None:
+    secret = FakeTool("secret")
+    model = ScriptedModel([call("secret"), say("ok")])
+    agent = AgentHarness(model=model, tools=[secret], middleware=[Hide("secret")], policy=TELL)
+    snapshot = agent.snapshot("go")
+    while snapshot.phase != "done":
+        stored = snapshot.model_dump_json()
+        snapshot = await agent.step(RunSnapshot.model_validate_json(stored), None)
+    assert not secret.calls
+    assert [m.is_error for m in snapshot.messages if isinstance(m, ToolMessage)] == [True]
+
+
+async def test_what_is_hidden_is_refused_in_a_stream_and_shown_there() -> None:
+    secret = FakeTool("secret")
+    model = ScriptedModel([call("secret"), say("ok")])
+    agent = AgentHarness(model=model, tools=[secret], middleware=[Hide("secret")], policy=TELL)
+    chunks = [chunk async for chunk in agent.stream(None, "go")]
+    (completed,) = (chunk for chunk in chunks if isinstance(chunk, ToolCompleted))
+    assert "not executed" in completed.message.text
+    assert not secret.calls
+
+
+async def test_a_model_that_calls_an_unknown_tool_is_not_told_of_hidden_ones() -> None:
+    # C07, behind a gate
+    docs = FakeTool("search_docs", "found")
+    model = ScriptedModel([call("serch_docs"), call("search_docs"), say("ok")])
+    agent = AgentHarness(
+        model=model,
+        tools=[docs, FakeTool("secret")],
+        middleware=[Hide("secret"), OnlyNamed("search_docs")],
+        policy=RunPolicy.resilient(),
+    )
+    run = await agent.invoke(None, "go")
+    told = "There is no tool `serch_docs`. The tools are: `search_docs`."
+    assert results(run) == [(told, True), ("found", False)]
+    kinds = [event.kind for event in run.events]
+    assert kinds.count("tool.unknown") == 1
+    assert "tool.refused" not in kinds
+    assert "tool.failed" not in kinds
 
 
 async def test_a_snapshot_from_before_tools_were_hidden_can_be_read() -> None:

@@ -151,10 +151,7 @@ async def test_a_tool_that_is_approved_beforehand_runs_and_nobody_is_asked() -> 
     assert [len(tool.calls) for tool in tools] == [1, 0]
     assert [tool.name for tool in model.requests[0].tools] == ["ask"]
     decided = [event for event in run.events if isinstance(event, ToolApproval)]
-    assert [(event.action, event.by) for event in decided] == [
-        ("requested", None),
-        ("approved", "ToolPolicyMiddleware"),
-    ]
+    assert [(event.action, event.by) for event in decided] == [("approved", "ToolPolicyMiddleware")]
     assert_event_grammar(run)
 
 

@@ -17,14 +17,16 @@ def take_unknown(run: LoopRun, slot: CallSlot) -> None:
         ToolNotFoundError: The policy is to raise.
     """
     policy, call = run.policy.unknown_tool, slot.call
-    names = ", ".join(f"`{name}`" for name in run.tools.names) or "none"
+    # Those that are hidden are not for the model to know.
+    known = tuple(name for name in run.tools.names if name not in run.snapshot.hidden_tools)
+    names = ", ".join(f"`{name}`" for name in known) or "none"
     message = f"There is no tool `{call.name}`. The tools are: {names}."
     unknown_event(run, slot, "fail" if policy.action == "fail" else "tool_error")
     if policy.action == "fail":
         raise ToolNotFoundError(
             f"the model called the tool `{call.name}`, which does not exist; there are {names}",
             name=call.name,
-            available=run.tools.names,
+            available=known,
         )
     sent = "" if not call.arguments else f" It was called with {dump_json(call.arguments)}."
     slot.result = ToolResult.error(message + sent)

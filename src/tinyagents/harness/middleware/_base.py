@@ -134,7 +134,8 @@ class Middleware(Generic[DataT]):
         """Called for each tool call before it is checked, in call order.
 
         ``call.tool`` is the tool that will really run. Where a hook gives the call to another tool,
-        those that have seen it as it was see it again.
+        those that have seen it as it was see it again; so do all where a person has changed the
+        arguments.
         """
 
     def on_tool_delta(self, ctx: RunContext[DataT], delta: ToolDelta) -> None:

@@ -41,7 +41,7 @@ _INSTRUCTIONS = (
 )
 
 
-class _ToolChoice(BaseModel, frozen=True, title="tool_choice"):
+class ChosenTools(BaseModel, frozen=True):
     """The tools that were chosen."""
 
     tools: list[str] = Field(description="Names of tools, exactly as they are listed.")
@@ -140,7 +140,7 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
         names = dict.fromkeys(name for name in answer.tools if name in known)
         return frozenset(list(names)[: self._max_tools])
 
-    async def _ask(self, ctx: RunContext[Any], question: str) -> _ToolChoice:
+    async def _ask(self, ctx: RunContext[Any], question: str) -> ChosenTools:
         spec, profile = _spec(), self._model.profile
         request = ModelRequest(
             [SystemMessage(content=self._instructions), UserMessage(content=question)],
@@ -180,8 +180,8 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
 
 
 @cache
-def _spec() -> OutputSpec[_ToolChoice]:
-    return OutputSpec(_ToolChoice)
+def _spec() -> OutputSpec[ChosenTools]:
+    return OutputSpec(ChosenTools)
 
 
 def _last_question(messages: Sequence[Message]) -> str:
