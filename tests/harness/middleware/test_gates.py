@@ -17,7 +17,7 @@ from tinyagents.harness.middleware import (
     before_tool,
     hide_tools,
 )
-from tinyagents.harness.model import ModelRequest, NamedTool
+from tinyagents.harness.model import ModelRequest, ModelResponse, NamedTool
 from tinyagents.harness.policy import UnknownToolPolicy
 from tinyagents.harness.stream import ToolCompleted
 from tinyagents.harness.tool import ToolAccess, ToolPolicy
@@ -413,15 +413,32 @@ async def test_tools_may_be_hidden_without_an_event() -> None:
     assert "tool.filtered" not in recorder.kinds
 
 
+class AskFirst(Middleware[Any]):
+    """Interrupts the run over the first tool calls."""
+
+    async def after_model(self, ctx: Ctx, response: ModelResponse) -> None:
+        if response.message.tool_calls and not ctx.answers:
+            ctx.request_control(Interrupt("may it?"))
+
+
+async def test_what_was_hidden_when_a_run_stopped_is_refused_though_its_gate_is_gone() -> None:
+    secret = FakeTool("secret")
+    model = ScriptedModel([call("secret"), say("ok")])
+    agent = AgentHarness(
+        model=model, tools=[secret], middleware=[Hide("secret"), AskFirst()], policy=TELL
+    )
+    waiting = await agent.invoke(None, "go")
+    without = agent.replace(middleware=())
+    run = await without.resume(waiting.snapshot, None, answers={waiting.interrupts[0].id: "yes"})
+    assert not secret.calls
+    assert [tool.name for tool in model.requests[1].tools] == ["secret"]
+    assert run.snapshot.hidden_tools == {}
+    assert waiting.snapshot.hidden_tools == {"secret": "hide"}  # it can be resumed once more
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 async def test_what_is_hidden_survives_a_resume(as_json: bool) -> None:
     secret = FakeTool("secret")
-
-    class AskFirst(Middleware[Any]):
-        async def after_model(self, ctx: Ctx, response: Any) -> None:
-            if response.message.tool_calls and not ctx.answers:
-                ctx.request_control(Interrupt("may it?"))
-
     model = ScriptedModel([call("secret"), say("ok")])
     agent = AgentHarness(
         model=model, tools=[secret], middleware=[Hide("secret"), AskFirst()], policy=TELL

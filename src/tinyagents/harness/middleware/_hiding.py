@@ -27,8 +27,9 @@ def hide_tools(
         by: Who hides them, for events and errors.
         announce: Emit ``tool.filtered`` where the request has offered one of them.
     """
-    hidden = dict.fromkeys(names, by)
-    ctx.hidden_tools.update((name, by) for name in hidden if name not in ctx.hidden_tools)
+    hidden = dict.fromkeys(names)
+    for name in hidden:
+        ctx.hidden_tools.setdefault(name, by)
     excluded = tuple(schema.name for schema in request.tools if schema.name in hidden)
     if not excluded:
         return
