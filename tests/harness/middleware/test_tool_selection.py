@@ -16,16 +16,17 @@ from tinyagents import (
     UserMessage,
     tool,
 )
+from tinyagents.harness.approval import Approve
 from tinyagents.harness.errors import ConfigurationError, MiddlewareError, ToolRefusedError
 from tinyagents.harness.events import ToolsFiltered
 from tinyagents.harness.middleware import (
     ContextualToolSelectionMiddleware,
     DynamicToolSelectionMiddleware,
     ToolSelectionContext,
-    before_model,
+    after_model,
 )
-from tinyagents.harness.model import ModelRequest
-from tinyagents.harness.tool import Tool
+from tinyagents.harness.model import ModelRequest, ModelResponse
+from tinyagents.harness.tool import Tool, ToolPolicy
 from tinyagents.testkit import FakeTool, ScriptedModel, assert_event_grammar, call, say
 
 Ctx = RunContext[Any]
@@ -122,35 +123,35 @@ async def test_a_choice_that_fails_ends_the_run_and_nothing_was_asked() -> None:
     assert model.requests == []
 
 
-async def test_a_call_is_judged_again_when_the_circumstances_have_changed() -> None:
+async def test_a_call_is_judged_again_when_it_is_made() -> None:
     opened = True
 
-    @tool
-    async def close() -> str:
-        """Close."""
+    @after_model
+    def close(ctx: Ctx, response: ModelResponse) -> None:
         nonlocal opened
         opened = False
-        return "closed"
 
     act = FakeTool("act")
-
-    @before_model
-    def offer_all(ctx: Ctx, request: ModelRequest) -> None:
-        request.tools = ctx.tools.schemas
-
-    def admits(context: ToolSelectionContext, tool: Tool) -> bool:
-        return opened or tool.name == "close"
-
-    model = ScriptedModel([call("act"), call("close"), call("act"), say("ok")])
-    agent = AgentHarness(
-        model=model,
-        tools=[close, act],
-        middleware=[ContextualToolSelectionMiddleware(admits), offer_all],
-        policy=TELL,
-    )
+    model = ScriptedModel([call("act"), say("ok")])
+    gate = ContextualToolSelectionMiddleware(lambda context, tool: opened)
+    agent = AgentHarness(model=model, tools=[act], middleware=[gate, close], policy=TELL)
     run = await agent.invoke(None, "go")
-    assert refused(run) == [False, False, True]
-    assert len(act.calls) == 1
+    assert offered(model)[0] == ["act"]
+    assert refused(run) == [True]
+    assert not act.calls
+
+
+async def test_a_call_that_waited_is_judged_by_the_lists_of_those_who_resume_the_run() -> None:
+    act = FakeTool("act", policy=ToolPolicy.affecting("payment", approval_required=True))
+    model = ScriptedModel([call("act"), say("ok")])
+    agent = AgentHarness(model=model, tools=[act], policy=TELL)
+    waiting = await agent.invoke(None, "go")
+    narrow = ContextualToolSelectionMiddleware.inheriting(child_deny=["act"])
+    answers = {waiting.interrupts[0].id: Approve()}
+    stored = waiting.snapshot.model_dump_json()
+    run = await agent.replace(middleware=[narrow]).resume(stored, None, answers=answers)
+    assert refused(run) == [True]
+    assert not act.calls
 
 
 async def test_each_run_has_choices_of_its_own() -> None:
