@@ -47,6 +47,7 @@ FACTS: dict[str, Any] = {
     "counters": {"model_calls": 3},
     "reason": "stopped by the user",
     "depth": 5,
+    "by": "Rules",
     "url": "https://example.com/a",
     "path": "a/b",
     "media": "image",
@@ -81,7 +82,8 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
         "missing_dependency", "model_error",
         "model_not_found", "network", "provider_timeout", "rate_limit", "resume",
         "run_cancelled", "run_timeout", "server", "structured_output", "subagent_depth",
-        "tool_arguments", "tool_failed", "tool_not_found", "tool_schema", "tool_timeout",
+        "tool_arguments", "tool_failed", "tool_not_found", "tool_refused", "tool_schema",
+        "tool_timeout",
         "truncated_response", "unsafe_path",
     }  # fmt: skip
 

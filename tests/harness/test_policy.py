@@ -12,6 +12,7 @@ def test_the_defaults_are_the_strict_policy() -> None:
     assert (policy.on_limit, policy.on_wall_clock) == ("error", "error")
     assert policy.unknown_tool == UnknownToolPolicy.fail()
     assert policy.invalid_args == "return_tool_error"
+    assert policy.refused_tools == "fail"
     assert policy.truncated_empty_retries == 1
     assert not policy.error_on_empty_response
     assert policy.capture.is_disabled()
@@ -22,6 +23,7 @@ def test_the_resilient_policy_goes_on_where_it_can() -> None:
     assert (policy.on_limit, policy.on_wall_clock) == ("stop_with_partial", "stop_with_partial")
     assert policy.unknown_tool.action == "return_tool_error"
     assert policy.invalid_args == "normalize_then_return_tool_error"
+    assert policy.refused_tools == "return_to_model"
 
 
 def test_limits_are_replaced_in_a_copy() -> None:

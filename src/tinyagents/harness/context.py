@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_serializer
 from typing_extensions import TypeVar
@@ -18,6 +18,9 @@ from .ids import IdGenerator, RunId, ThreadId
 from .limits import RunLimits
 from .text import clean_json, clean_text
 from .usage import Usage, UsageTotals
+
+if TYPE_CHECKING:
+    from .tool import ToolRegistry
 
 __all__ = (
     "Control",
@@ -132,13 +135,16 @@ class RunContext(Generic[DataT]):
         "data",
         "ended",
         "events",
+        "hidden_tools",
         "ids",
         "limits",
         "origin",
         "parent",
+        "scratch",
         "sleep",
         "state",
         "streaming",
+        "tools",
         "usage",
     )
 
@@ -155,11 +161,13 @@ class RunContext(Generic[DataT]):
         ids: IdGenerator,
         sleep: Sleep,
         cancellation: CancellationToken,
+        tools: "ToolRegistry",
         streaming: bool = False,
         parent: "RunContext[Any] | None" = None,
         usage: UsageTotals | None = None,
         cost: CostTotals = CostTotals.ZERO,
         answers: Mapping[str, JsonValue] | None = None,
+        hidden_tools: dict[str, str] | None = None,
     ) -> None:
         self.config: RunConfig = config
         self.data: DataT = data
@@ -173,6 +181,8 @@ class RunContext(Generic[DataT]):
         self.ids: IdGenerator = ids
         self.sleep: Sleep = sleep
         self.cancellation: CancellationToken = cancellation
+        self.tools: ToolRegistry = tools
+        """The tools that the run has, those that are hidden from the model too."""
         self.streaming: bool = streaming
         self.parent: RunContext[Any] | None = parent
         self.usage: UsageTotals = usage if usage is not None else UsageTotals()
@@ -181,6 +191,16 @@ class RunContext(Generic[DataT]):
         """The cost of the run so far, that of runs inside it too."""
         self.answers: Mapping[str, JsonValue] = answers or {}
         """What was answered to the :class:`Interrupt` requests of hooks, in the order of asking."""
+        self.hidden_tools: dict[str, str] = hidden_tools if hidden_tools is not None else {}
+        """Tools whose calls are refused until the next model call, each with who has hidden it.
+
+        They are part of the snapshot, so that a run that is resumed does not forget them.
+        """
+        self.scratch: dict[object, Any] = {}
+        """What middlewares note for this run, each under a key of its own, such as itself.
+
+        It lives as long as this context: a run that is resumed begins with nothing in it.
+        """
         self.ended: bool = False
         """Whether the run has ended: nothing that is emitted now is recorded."""
         self.control: Control | None = None

@@ -24,6 +24,7 @@
     │   └── TruncatedResponseError     the answer was cut by the token limit
     ├── StructuredOutputError          the answer does not fit the asked-for type
     ├── ToolNotFoundError              the model called a tool that does not exist
+    ├── ToolRefusedError               the model called a tool that a hook does not allow
     ├── ToolArgumentsError             the arguments do not fit the tool's schema
     ├── ToolFailedError                a tool raised, under a policy that raises
     ├── ToolTimeoutError               a tool ran out of time, under a policy that raises
@@ -81,6 +82,7 @@ __all__ = (
     "ToolArgumentsError",
     "ToolFailedError",
     "ToolNotFoundError",
+    "ToolRefusedError",
     "ToolSchemaError",
     "ToolTimeoutError",
     "TruncatedResponseError",
@@ -367,6 +369,25 @@ class ToolNotFoundError(TinyAgentsError, LookupError):
         super().__init__(message)
         self.name = name
         self.available: tuple[str, ...] = tuple(available)
+
+
+class ToolRefusedError(TinyAgentsError):
+    """The model called a tool that a hook does not allow, or has hidden; the call was not run.
+
+    Args:
+        message: Why.
+        tool: The tool that would have run.
+        call_id: The call.
+        by: The middleware.
+    """
+
+    kind = "tool_refused"
+
+    def __init__(self, message: str, *, tool: str, call_id: str, by: str) -> None:
+        super().__init__(message)
+        self.tool = tool
+        self.call_id = call_id
+        self.by = by
 
 
 class ToolArgumentsError(TinyAgentsError, ValueError):

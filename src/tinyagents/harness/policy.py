@@ -27,7 +27,7 @@ InvalidArgsPolicy: TypeAlias = Literal[
 """Arguments that do not fit the schema: raise, tell the model, or try to repair and then tell it."""
 
 ToolErrorPolicy: TypeAlias = Literal["fail", "return_to_model"]
-"""A tool that raises: raise, or tell the model the exception's type and message."""
+"""What goes wrong with a tool: raise, or tell the model, and let it go on."""
 
 
 UnsupportedPolicy: TypeAlias = Literal["fail", "degrade"]
@@ -40,6 +40,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "invalid_args": get_args(InvalidArgsPolicy),
     "tool_errors": get_args(ToolErrorPolicy),
     "tool_timeouts": get_args(ToolErrorPolicy),
+    "refused_tools": get_args(ToolErrorPolicy),
     "truncated_calls": ("fail", "tell_model"),
     "unsupported": get_args(UnsupportedPolicy),
 }
@@ -123,6 +124,8 @@ class RunPolicy:
     invalid_args: InvalidArgsPolicy = "return_tool_error"
     tool_errors: ToolErrorPolicy = "return_to_model"
     tool_timeouts: ToolErrorPolicy = "return_to_model"
+    refused_tools: ToolErrorPolicy = "fail"
+    """A call that a hook refuses, or of a tool that was hidden: raise, or tell the model why."""
     tool_timeout_settings: ToolTimeoutSettings = ToolTimeoutSettings()
     retry: RetryPolicy = RetryPolicy()
     fallback: FallbackPolicy = FallbackPolicy()
@@ -162,6 +165,7 @@ class RunPolicy:
             on_wall_clock="stop_with_partial",
             unknown_tool=UnknownToolPolicy.return_tool_error(),
             invalid_args="normalize_then_return_tool_error",
+            refused_tools="return_to_model",
             unsupported="degrade",
         )
 

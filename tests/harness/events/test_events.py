@@ -107,6 +107,8 @@ EXTRA = [
     "tool.cancelled",
     "tool.interrupted",
     "tool.injected_dropped",
+    "tool.refused",
+    "tool.selection_failed",
     "messages.repaired",
     "custom",
 ]

@@ -13,7 +13,7 @@ from tinyagents.harness.events import EventOrigin, EventSink
 from tinyagents.harness.ids import RandomIds
 from tinyagents.harness.limits import RunLimits
 from tinyagents.harness.message import Block
-from tinyagents.harness.tool import Tool, ToolContext, ToolResult
+from tinyagents.harness.tool import Tool, ToolContext, ToolRegistry, ToolResult
 
 
 def context(
@@ -37,6 +37,7 @@ def context(
         ids=RandomIds(),
         sleep=sleep,
         cancellation=CancellationToken(),
+        tools=ToolRegistry(),
     )
     return ToolContext(run, call_id="k1", tool_name="a_tool", answers=answers, report=report)
 

@@ -3,7 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
+from tinyagents.harness.errors import ConfigurationError
 from tinyagents.harness.tool import (
+    SIDE_EFFECTS,
+    SideEffect,
     ToolAccess,
     ToolDisplay,
     ToolPolicy,
@@ -50,9 +53,25 @@ def test_a_tool_that_only_looks_may_be_repeated_cut_and_run_unwatched() -> None:
     assert not policy.has_side_effects
 
 
-@pytest.mark.parametrize("name", sorted(ToolSideEffects.model_fields.keys() - {"read_only"}))
-def test_any_other_flag_is_a_side_effect(name: str) -> None:
-    assert ToolPolicy(side_effects=ToolSideEffects.model_validate({name: True})).has_side_effects
+def test_every_flag_but_read_only_is_a_side_effect() -> None:
+    assert {*SIDE_EFFECTS, "read_only"} == ToolSideEffects.model_fields.keys()
+
+
+@pytest.mark.parametrize("name", SIDE_EFFECTS)
+def test_a_policy_is_made_of_the_names_of_side_effects(name: SideEffect) -> None:
+    policy = ToolPolicy.affecting(name, approval_required=True)
+    assert policy.has_side_effects
+    assert policy.side_effects.named == (name,)
+    assert policy == ToolPolicy(
+        classified=True,
+        side_effects=ToolSideEffects.model_validate({name: True}),
+        access=ToolAccess(approval_required=True),
+    )
+
+
+def test_a_side_effect_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'paymnet'; there are writes_files, .*payment"):
+        ToolPolicy.affecting("paymnet")  # type: ignore[arg-type]
 
 
 def test_a_record_that_lacks_newer_fields_gets_their_defaults() -> None:
@@ -64,7 +83,7 @@ def test_a_record_that_lacks_newer_fields_gets_their_defaults() -> None:
 def test_a_policy_survives_storing() -> None:
     policy = ToolPolicy(
         side_effects=ToolSideEffects(payment=True),
-        runtime=ToolRuntime(timeout=None, max_result_chars=10),
+        runtime=ToolRuntime(timeout=None, max_result_chars=10, max_result_bytes=20),
     )
     assert ToolPolicy.model_validate_json(policy.model_dump_json()) == policy
     assert ToolPolicy.model_validate_json(ToolPolicy().model_dump_json()) == ToolPolicy()

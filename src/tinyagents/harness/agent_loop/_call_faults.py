@@ -17,29 +17,29 @@ def take_unknown(run: LoopRun, slot: CallSlot) -> None:
         ToolNotFoundError: The policy is to raise.
     """
     policy, call = run.policy.unknown_tool, slot.call
-    names = ", ".join(f"`{name}`" for name in run.tools.names) or "none"
+    # Those that are hidden are not for the model to know.
+    known = tuple(name for name in run.tools.names if name not in run.snapshot.hidden_tools)
+    names = ", ".join(f"`{name}`" for name in known) or "none"
     message = f"There is no tool `{call.name}`. The tools are: {names}."
-    payload: dict[str, Any] = {"call_id": call.id, "requested_name": call.name}
-    if run.policy.capture.tool_io:
-        payload["arguments"] = clean_json(call.arguments)
-    if policy.action == "rewrite" and policy.tool_name is not None:
-        slot.tool = call.tool = run.tools.find(policy.tool_name)
-    if slot.tool is not None:
-        payload["recovery"] = f"rewrite:{slot.tool.name}"
-        call.name = slot.tool.name
-    else:
-        payload["recovery"] = "fail" if policy.action == "fail" else "tool_error"
-    run.ctx.events.emit("tool.unknown", run.ctx.origin, payload)
-    if slot.tool is not None:
-        return
+    unknown_event(run, slot, "fail" if policy.action == "fail" else "tool_error")
     if policy.action == "fail":
         raise ToolNotFoundError(
             f"the model called the tool `{call.name}`, which does not exist; there are {names}",
             name=call.name,
-            available=run.tools.names,
+            available=known,
         )
     sent = "" if not call.arguments else f" It was called with {dump_json(call.arguments)}."
     slot.result = ToolResult.error(message + sent)
+
+
+def unknown_event(run: LoopRun, slot: CallSlot, recovery: str) -> None:
+    """Record that the model called a tool that does not exist, and what follows from it."""
+    call = slot.call
+    payload: dict[str, Any] = {"call_id": call.id, "requested_name": call.name}
+    if run.policy.capture.tool_io:
+        payload["arguments"] = clean_json(call.arguments)
+    payload["recovery"] = recovery
+    run.ctx.events.emit("tool.unknown", run.ctx.origin, payload)
 
 
 def normalized(run: LoopRun, slot: CallSlot, tool: Tool) -> BoundCall | None:

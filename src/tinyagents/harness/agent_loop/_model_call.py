@@ -24,6 +24,7 @@ async def call_model(run: LoopRun) -> Phase:
     """
     ctx, hooks = run.ctx, run.spec.middleware
     request = build_request(run)
+    run.snapshot.hidden_tools.clear()
     if callable(run.spec.system):
         request.messages[:0] = await system_messages(run, run.spec.system)
     if hooks.before_model:

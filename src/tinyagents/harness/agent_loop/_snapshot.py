@@ -173,6 +173,8 @@ class RunSnapshot:
     finish_reason: FinishReason | None = None
     """Why its answer ended."""
     continue_turn: str | None = None
+    hidden_tools: dict[str, str] = field(default_factory=lambda: {})
+    """Tools that hooks have hidden from the last call, each with who did: calls of them are refused."""
     tools_off: bool = False
     """The next call is the last one and gets no tools."""
     structured_by_tool: bool = False

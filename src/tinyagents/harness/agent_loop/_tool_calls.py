@@ -24,6 +24,7 @@ from ..tool import (
     ToolResult,
 )
 from ._call_faults import invalid_event, normalized, take_unknown
+from ._gates import ask_hooks, find_tool, refuse_hidden
 from ._run import CallSlot, LoopRun, unfinished_result
 from ._snapshot import InterruptRequest, PendingCall
 
@@ -131,17 +132,19 @@ async def _admit(run: LoopRun, slot: CallSlot) -> None:
     ctx, hooks, call, block = run.ctx, run.spec.middleware, slot.call, slot.block
     if ctx.cancellation.cancelled:
         ctx.cancellation.raise_if_cancelled()
-    slot.tool = call.tool = run.tools.find(call.name)
+    find_tool(run, slot)
     if hooks.before_tool or hooks.wrap_tool:
         # What hooks change is theirs; the transcript keeps what the model said.
         call.arguments = copied_json(call.arguments)
     if hooks.before_tool:
-        await run_hooks(hooks.before_tool, "before_tool", ctx, call)
-        slot.tool = call.tool = run.tools.find(call.name)
+        await ask_hooks(run, slot)
+    if run.snapshot.hidden_tools and slot.result is None:
+        refuse_hidden(run, slot)
+    if slot.result is not None:
+        return
     if slot.tool is None:
         take_unknown(run, slot)
-        if slot.tool is None:
-            return
+        return
     if block.invalid is not None and call.arguments == block.arguments:
         reason = block.invalid.reason
         invalid_event(run, slot, block.invalid.raw, reason, "tool_error")

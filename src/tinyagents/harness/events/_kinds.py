@@ -217,6 +217,25 @@ class ToolsFiltered(AgentEvent, frozen=True):
     remaining: int
 
 
+class ToolSelectionFailed(AgentEvent, frozen=True):
+    """What chooses tools by a model has failed, and has hidden none."""
+
+    kind: Literal["tool.selection_failed"] = "tool.selection_failed"
+    by: str
+    error: str
+    error_kind: str = ""
+
+
+class ToolRefused(AgentEvent, frozen=True):
+    """A call was not run, because a middleware does not allow its tool or has hidden it."""
+
+    kind: Literal["tool.refused"] = "tool.refused"
+    call_id: str
+    tool_name: str
+    by: str
+    reason: str
+
+
 class ToolStarted(AgentEvent, frozen=True):
     """A tool call was admitted and begins."""
 

@@ -17,20 +17,52 @@ from ._decorators import (
     wrap_model,
     wrap_tool,
 )
+from ._hiding import hide_tools
 from ._stack import MiddlewareStack, around, run_error_hooks, run_hooks
 
 if TYPE_CHECKING:
-    from .library import HumanApprovalMiddleware
+    from .library import (
+        ContextualToolSelectionMiddleware,
+        DynamicToolSelectionMiddleware,
+        HumanApprovalMiddleware,
+        ModelToolSelectionMiddleware,
+        ToolAllowlistMiddleware,
+        ToolPolicyMiddleware,
+        ToolPredicate,
+        ToolSelectionContext,
+        ToolSelector,
+    )
+
+_LIBRARY = (
+    "ContextualToolSelectionMiddleware",
+    "DynamicToolSelectionMiddleware",
+    "HumanApprovalMiddleware",
+    "ModelToolSelectionMiddleware",
+    "ToolAllowlistMiddleware",
+    "ToolPolicyMiddleware",
+    "ToolPredicate",
+    "ToolSelectionContext",
+    "ToolSelector",
+)
+"""What few applications use is loaded at its first use."""
 
 __all__ = (
+    "ContextualToolSelectionMiddleware",
+    "DynamicToolSelectionMiddleware",
     "HumanApprovalMiddleware",
     "Middleware",
     "MiddlewareStack",
     "ModelDelta",
     "ModelHandler",
+    "ModelToolSelectionMiddleware",
+    "ToolAllowlistMiddleware",
     "ToolCall",
     "ToolDelta",
     "ToolHandler",
+    "ToolPolicyMiddleware",
+    "ToolPredicate",
+    "ToolSelectionContext",
+    "ToolSelector",
     "after_agent",
     "after_model",
     "after_tool",
@@ -38,6 +70,7 @@ __all__ = (
     "before_agent",
     "before_model",
     "before_tool",
+    "hide_tools",
     "on_error",
     "on_model_delta",
     "on_tool_delta",
@@ -48,5 +81,4 @@ __all__ = (
 )
 
 if not TYPE_CHECKING:
-    # What few applications use is loaded at its first use.
-    __getattr__, __dir__ = _lazy.names(__name__, {"library": ("HumanApprovalMiddleware",)})
+    __getattr__, __dir__ = _lazy.names(__name__, {"library": _LIBRARY})

@@ -29,6 +29,8 @@ class ToolCall:
     """The tool that will run; ``None`` while no tool of the name is known."""
     approvals: "list[ApprovalNeed] | None" = field(default=None, repr=False, compare=False)
     """What makes the call need approval: see :meth:`require_approval`."""
+    refusal: str | None = None
+    """Why the call is not run: see :meth:`refuse`."""
 
     def require_approval(
         self,
@@ -71,6 +73,17 @@ class ToolCall:
             may_remember=may_remember,
         )
         self.approvals = [*(self.approvals or ()), need]
+
+    def refuse(self, reason: str) -> None:
+        """Do not run the call; for ``before_tool`` hooks. The hooks that follow do not see it.
+
+        ``RunPolicy.refused_tools`` says whether the run ends with a ``ToolRefusedError`` or the
+        model is told.
+
+        Args:
+            reason: Why, for the model too: a part of a sentence, without a full stop.
+        """
+        self.refusal = reason or "it is not allowed"
 
 
 @dataclass(slots=True)
@@ -118,7 +131,12 @@ class Middleware(Generic[DataT]):
         """Called with each answer before the run uses it."""
 
     async def before_tool(self, ctx: RunContext[DataT], call: ToolCall) -> None:
-        """Called for each tool call before it is checked, in call order."""
+        """Called for each tool call before it is checked, in call order.
+
+        ``call.tool`` is the tool that will really run. Where a hook gives the call to another tool,
+        those that have seen it as it was see it again; so do all where a person has changed the
+        arguments.
+        """
 
     def on_tool_delta(self, ctx: RunContext[DataT], delta: ToolDelta) -> None:
         """Called for each report of a running tool, from inside it: not a coroutine."""

@@ -91,7 +91,7 @@ def open_run(
         spec = replace(spec, models=models)
     registry = spec.tools if tools is None else ToolRegistry(tools)
     token = options.get("cancellation")
-    ctx = _new_context(spec, snapshot, state, options.get("data"), parent, token)
+    ctx = _new_context(spec, snapshot, registry, state, options.get("data"), parent, token)
     run = LoopRun(
         spec,
         snapshot,
@@ -317,6 +317,7 @@ def _placed(config: RunConfig, run_id: str, parent: RunContext[Any] | None) -> R
 def _new_context(
     spec: AgentSpec,
     snapshot: RunSnapshot,
+    tools: ToolRegistry,
     state: Any,
     data: Any,
     parent: RunContext[Any] | None,
@@ -354,10 +355,12 @@ def _new_context(
         ids=ids,
         sleep=sleep,
         cancellation=token or CancellationToken(),
+        tools=tools,
         parent=parent,
         usage=snapshot.usage,
         cost=snapshot.cost,
         answers=snapshot.answers,
+        hidden_tools=snapshot.hidden_tools,
     )
 
 

@@ -60,6 +60,7 @@ def _copy(snapshot: RunSnapshot) -> RunSnapshot:
         interrupts=list(snapshot.interrupts),
         answers=dict(snapshot.answers),
         approval_rules=list(snapshot.approval_rules),
+        hidden_tools=dict(snapshot.hidden_tools),
         counters=replace(snapshot.counters),
         repeats=replace(snapshot.repeats),
         usage=replace(snapshot.usage),

@@ -2,10 +2,13 @@
 
 from ._context import InterruptSignal, ToolContext, ToolError
 from ._decorator import FunctionTool, ToolLike, as_tool, tool
+from ._display import call_detail, call_display, tool_label
 from ._inject import Injected
 from ._names import wire_names
 from ._normalize import normalize_arguments
 from ._policy import (
+    SIDE_EFFECTS,
+    SideEffect,
     ToolAccess,
     ToolDisplay,
     ToolPolicy,
@@ -13,14 +16,16 @@ from ._policy import (
     ToolSideEffects,
 )
 from ._registry import ToolRegistry
-from ._result import ToolResult, as_result
+from ._result import ToolResult, as_result, cut_result
 from ._tool import BoundCall, Tool
 
 __all__ = (
+    "SIDE_EFFECTS",
     "BoundCall",
     "FunctionTool",
     "Injected",
     "InterruptSignal",
+    "SideEffect",
     "Tool",
     "ToolAccess",
     "ToolContext",
@@ -34,7 +39,11 @@ __all__ = (
     "ToolSideEffects",
     "as_result",
     "as_tool",
+    "call_detail",
+    "call_display",
+    "cut_result",
     "normalize_arguments",
     "tool",
+    "tool_label",
     "wire_names",
 )

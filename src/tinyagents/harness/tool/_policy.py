@@ -1,11 +1,21 @@
 """What a tool does and needs, as data that hosts and middleware decide by."""
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 
+from ..errors import ConfigurationError
+
 ToolTimeout: TypeAlias = Annotated[float, Field(gt=0)] | None | Literal["inherit"]
 """Seconds, ``None`` for no limit, or whatever the run says for tools that set none."""
+
+
+SideEffect: TypeAlias = Literal[
+    "writes_files", "network", "installs_dependencies", "destructive", "external_service", "payment"
+]
+"""What a call may do beyond giving its result."""
+
+SIDE_EFFECTS: tuple[SideEffect, ...] = get_args(SideEffect)
 
 
 class ToolSideEffects(BaseModel):
@@ -20,6 +30,11 @@ class ToolSideEffects(BaseModel):
     destructive: bool = False
     external_service: bool = False
     payment: bool = False
+
+    @property
+    def named(self) -> tuple[SideEffect, ...]:
+        """The names of those that are set; ``read_only`` is none."""
+        return tuple(name for name in SIDE_EFFECTS if getattr(self, name))
 
 
 class ToolRuntime(BaseModel):
@@ -40,6 +55,8 @@ class ToolRuntime(BaseModel):
     sandbox: Literal["inherit", "disabled", "required"] = "inherit"
     max_result_chars: PositiveInt | None = None
     """How much text of a result the model gets; what is longer is cut, and says so."""
+    max_result_bytes: PositiveInt | None = None
+    """How many bytes of UTF-8 the text of a result may have; ``ToolPolicyMiddleware`` enforces it."""
     streaming: bool = False
     """Reports progress while it runs."""
 
@@ -101,10 +118,33 @@ class ToolPolicy(BaseModel):
             access=ToolAccess(background_safe=True),
         )
 
+    @classmethod
+    def affecting(
+        cls,
+        *effects: SideEffect,
+        approval_required: bool = False,
+        background_safe: bool = False,
+    ) -> "ToolPolicy":
+        """Return the policy of a tool with side effects: ``ToolPolicy.affecting("payment")``.
+
+        Args:
+            effects: What a call does beyond giving its result.
+            approval_required: Somebody has to agree to each call.
+            background_safe: It may run while nobody watches.
+
+        Raises:
+            ConfigurationError: There is no such side effect.
+        """
+        if unknown := [name for name in effects if name not in SIDE_EFFECTS]:
+            raise ConfigurationError(
+                f"there is no side effect {unknown[0]!r}; there are {', '.join(SIDE_EFFECTS)}"
+            )
+        return cls(
+            side_effects=ToolSideEffects(**dict.fromkeys(effects, True)),
+            access=ToolAccess(approval_required=approval_required, background_safe=background_safe),
+        )
+
     @property
     def has_side_effects(self) -> bool:
         """Whether a call may change anything, as far as the policy says."""
-        effects = self.side_effects
-        return any(
-            getattr(effects, name) for name in type(effects).model_fields if name != "read_only"
-        )
+        return bool(self.side_effects.named)

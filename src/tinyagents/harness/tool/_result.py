@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from copy import copy
 from pathlib import PurePath
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import JsonValue
 from pydantic_core import (
@@ -124,31 +124,52 @@ def own_result(value: Any) -> ToolResult:
     return result
 
 
-def cut_result(result: ToolResult, max_chars: int) -> ToolResult:
-    """Return the result with no more text than ``max_chars`` and a marker, if it has more.
+def cut_result(
+    result: ToolResult, limit: int, *, unit: Literal["characters", "bytes"] = "characters"
+) -> ToolResult:
+    """Return the result with no more text than ``limit`` and a marker; itself if it has no more.
 
     The marker stands where the text is cut, and states how long all of it was. Images, audio and
     files stay.
+
+    Args:
+        result: It is not changed.
+        limit: The most characters, or bytes of UTF-8; a character is never cut in two.
+        unit: Which of them.
     """
+    size, head = (len, _first_characters) if unit == "characters" else (_bytes_of, _first_bytes)
     texts = [_text_of(block) for block in result.content]
-    total = sum(len(text) for text in texts if text is not None)
-    if total <= max_chars:
+    total = sum(size(text) for text in texts if text is not None)
+    if total <= limit:
         return result
-    left: int | None = max_chars
+    left: int | None = limit
     content: list[Block] = []
     for block, text in zip(result.content, texts, strict=True):
         if text is None:
             content.append(block)
-        elif left is not None and len(text) <= left:
+        elif left is not None and (taken := size(text)) <= left:
             content.append(block)
-            left -= len(text)
+            left -= taken
         elif left is not None:
-            marker = f"[cut: the first {max_chars} of {total} characters]"
-            content.append(TextBlock(text=f"{text[:left]}\n{marker}" if left else marker))
+            marker = f"[cut: the first {limit} of {total} {unit}]"
+            kept = head(text, left)
+            content.append(TextBlock(text=f"{kept}\n{marker}" if kept else marker))
             left = None
     shorter = copy(result)
     shorter.content = content
     return shorter
+
+
+def _first_characters(text: str, count: int) -> str:
+    return text[:count]
+
+
+def _first_bytes(text: str, count: int) -> str:
+    return text[:count].encode()[:count].decode(errors="ignore")
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _text_of(block: Block) -> str | None:

@@ -1,5 +1,45 @@
 """The middlewares that come with the library; import them from ``tinyagents.harness.middleware``."""
 
-from ._human_approval import HumanApprovalMiddleware
+from typing import TYPE_CHECKING
 
-__all__ = ("HumanApprovalMiddleware",)
+from ... import _lazy
+
+if TYPE_CHECKING:
+    from ._contextual_selection import (
+        ContextualToolSelectionMiddleware,
+        ToolPredicate,
+        ToolSelectionContext,
+    )
+    from ._dynamic_selection import DynamicToolSelectionMiddleware, ToolSelector
+    from ._human_approval import HumanApprovalMiddleware
+    from ._model_selection import ModelToolSelectionMiddleware
+    from ._tool_allowlist import ToolAllowlistMiddleware
+    from ._tool_policy import ToolPolicyMiddleware
+
+_HOMES = {
+    "_contextual_selection": (
+        "ContextualToolSelectionMiddleware",
+        "ToolPredicate",
+        "ToolSelectionContext",
+    ),
+    "_dynamic_selection": ("DynamicToolSelectionMiddleware", "ToolSelector"),
+    "_human_approval": ("HumanApprovalMiddleware",),
+    "_model_selection": ("ModelToolSelectionMiddleware",),
+    "_tool_allowlist": ("ToolAllowlistMiddleware",),
+    "_tool_policy": ("ToolPolicyMiddleware",),
+}
+
+__all__ = (
+    "ContextualToolSelectionMiddleware",
+    "DynamicToolSelectionMiddleware",
+    "HumanApprovalMiddleware",
+    "ModelToolSelectionMiddleware",
+    "ToolAllowlistMiddleware",
+    "ToolPolicyMiddleware",
+    "ToolPredicate",
+    "ToolSelectionContext",
+    "ToolSelector",
+)
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _lazy.names(__name__, _HOMES)

@@ -1,0 +1,206 @@
+"""A choice of tools that a model makes."""
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import anyio
+from pydantic import BaseModel, Field
+
+from ...concurrency import DeadlineExpired, within
+from ...context import RunContext
+from ...cost import CostTotals, estimate_cost
+from ...errors import ConfigurationError, RunCancelledError
+from ...message import Message, SystemMessage, UserMessage
+from ...model import (
+    ChatModel,
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    ToolSchema,
+    fit_request,
+)
+from ...structured import OutputSpec
+from ...text import error_text
+from .._base import Middleware
+from .._hiding import hide_tools, known_tools
+
+_log = logging.getLogger("tinyagents.middleware")
+
+_MOST_MESSAGES = 6
+_MOST_CHARACTERS = 2000
+"""How much of each of the last messages the choosing model reads."""
+_MOST_DESCRIPTION = 200
+"""How many characters of each tool's description it reads."""
+
+_INSTRUCTIONS = (
+    "You prepare the work of an assistant. Choose the tools that it may need to do what the user "
+    "asks for, at most {most}, the most useful first. Do not do the work yourself."
+)
+
+
+class ChosenTools(BaseModel, frozen=True):
+    """The tools that were chosen."""
+
+    tools: list[str] = Field(description="Names of tools, exactly as they are listed.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What was chosen for one state of the conversation."""
+
+    asked: str
+    offered: tuple[str, ...]
+    names: frozenset[str] | None
+    """``None`` where choosing failed."""
+
+
+class ModelToolSelectionMiddleware(Middleware[Any]):
+    """Asks a model which tools a request needs, and hides the others; for agents with many tools.
+
+    It is asked once for each message of the user and each set of tools, while the run lives. Where
+    it fails, or does not answer in time, all tools are offered, and ``tool.selection_failed`` says
+    so. What it costs is counted to the run; ``RunLimits`` do not count the call.
+
+    Args:
+        model: Who chooses: a small and fast one does. It reads the end of the conversation and the
+            name and description of each tool.
+        max_tools: How many it may choose. Where there are no more tools than that beside
+            ``always_include``, it is not asked and nothing is hidden.
+        always_include: Tools that are always offered.
+        instructions: What it is told, in place of the words here.
+        settings: How it answers.
+        timeout: Seconds that it has.
+
+    Raises:
+        ConfigurationError: A number is not above 0, or names are given as one text.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        max_tools: int = 10,
+        always_include: Collection[str] = (),
+        instructions: str | None = None,
+        settings: ModelSettings | None = None,
+        timeout: float = 15.0,
+    ) -> None:
+        if isinstance(always_include, str):
+            raise ConfigurationError(
+                f"`always_include` is a collection of names: pass [{always_include!r}]"
+            )
+        for option, value in (("max_tools", max_tools), ("timeout", timeout)):
+            if not value > 0:
+                raise ConfigurationError(f"`{option}` is {value!r}: it must be above 0")
+        self._model = model
+        self._max_tools = max_tools
+        self._always = frozenset(always_include)
+        self._instructions = instructions or _INSTRUCTIONS.format(most=max_tools)
+        self._settings = settings or ModelSettings(max_tokens=2000)
+        self._timeout = timeout
+
+    async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
+        """Hide the tools that are not chosen."""
+        open_tools = [schema for schema in request.tools if schema.name not in self._always]
+        asked = _last_question(request.messages)
+        if len(open_tools) <= self._max_tools or not asked:
+            return
+        offered = tuple(schema.name for schema in open_tools)
+        chosen: _Chosen | None = ctx.scratch.get(self)
+        if chosen is None or (chosen.asked, chosen.offered) != (asked, offered):
+            names = await self._choose(ctx, request.messages, open_tools)
+            ctx.scratch[self] = chosen = _Chosen(asked, offered, names)
+        if chosen.names is None:
+            return
+        kept = chosen.names | self._always
+        hidden = [name for name in known_tools(ctx, request) if name not in kept]
+        hide_tools(ctx, request, hidden, by=self.name)
+
+    async def _choose(
+        self, ctx: RunContext[Any], messages: Sequence[Message], tools: Sequence[ToolSchema]
+    ) -> frozenset[str] | None:
+        """Return the names that the model chooses; ``None`` where that fails."""
+        try:
+            answer = await self._ask(ctx, _question(messages, tools))
+        except RunCancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - choosing only saves tokens, and is no reason to fail
+            _log.warning("`%s` could not choose tools", self.name, exc_info=error)
+            ctx.emit(
+                "tool.selection_failed",
+                by=self.name,
+                error=error_text(error) or "no answer in time",
+                error_kind=getattr(error, "kind", type(error).__name__),
+            )
+            return None
+        known = {schema.name for schema in tools}
+        names = dict.fromkeys(name for name in answer.tools if name in known)
+        return frozenset(list(names)[: self._max_tools])
+
+    async def _ask(self, ctx: RunContext[Any], question: str) -> ChosenTools:
+        spec, profile = _spec(), self._model.profile
+        request = ModelRequest(
+            [SystemMessage(content=self._instructions), UserMessage(content=question)],
+            settings=self._settings,
+        )
+        if spec.strategy_for(profile) == "native":
+            request.response_format = spec.response_format()
+        else:
+            request.tools, request.tool_choice = (spec.tool_schema(),), "required"
+        fitted = fit_request(request, profile, "degrade").request
+        try:
+            response = await within(self._timeout, partial(self._model.invoke, fitted, ctx=ctx))
+        except (DeadlineExpired, anyio.get_cancelled_exc_class()):
+            # A provider that was asked and cut off may bill it all the same: that is not nothing.
+            ctx.add_usage(None)
+            raise
+        self._account(ctx, response)
+        for call in response.message.tool_calls:
+            if call.invalid is None:
+                return spec.check(call.arguments)
+        return spec.parse(response.text)[1]
+
+    def _account(self, ctx: RunContext[Any], response: ModelResponse) -> None:
+        """Count what the choice took for the run."""
+        usage, profile = response.usage, self._model.profile
+        model = profile.model or type(self._model).__name__
+        ctx.add_usage(usage)
+        if usage is None:
+            return
+        ctx.emit("usage.recorded", model=model, usage=usage)
+        if profile.pricing is None:
+            return
+        cost = estimate_cost(profile.pricing, usage)
+        ctx.add_cost(cost)
+        if cost != CostTotals.ZERO:
+            ctx.emit("cost.recorded", model=model, cost=cost)
+
+
+@cache
+def _spec() -> OutputSpec[ChosenTools]:
+    return OutputSpec(ChosenTools)
+
+
+def _last_question(messages: Sequence[Message]) -> str:
+    """Return what the user said last."""
+    for message in reversed(messages):
+        if message.role == "user":
+            return message.text
+    return ""
+
+
+def _question(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> str:
+    """Return the end of the conversation and the list of tools, in words."""
+    said = [
+        f"{message.role}: {message.text[:_MOST_CHARACTERS]}"
+        for message in messages
+        if message.role in ("user", "assistant") and message.text.strip()
+    ]
+    listed = [
+        f"- {tool.name}: {' '.join(tool.description.split())[:_MOST_DESCRIPTION]}" for tool in tools
+    ]
+    conversation = "\n\n".join(said[-_MOST_MESSAGES:])
+    return "\n".join(("The conversation:", conversation, "", "The tools:", *listed))
