@@ -14,9 +14,10 @@ from urllib.parse import urlencode, urlsplit
 from ..errors import ConfigurationError, MalformedResponseError, ModelError
 from ..model import ModelSettings
 from ..text import dump_json, parse_json
+from ._base_url import split_base_url, split_credentials
 from ._errors import error_from_payload, error_from_response, redacted, request_id
 from ._json import as_object
-from ._presets import ServerPreset, split_base_url, split_credentials
+from ._presets import ServerPreset
 from ._transport import HttpAnswer, HttpCall, HttpClient, HttpStream, HttpTransport, Timeouts
 
 _SHORTEST_SECRET = 8

@@ -5,12 +5,13 @@ one with ``dataclasses.replace(PROVIDERS["groq"], json_schema=False)`` and passe
 ``provider=``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from ..errors import ConfigurationError
 
@@ -432,11 +433,15 @@ _FAMILIES = (
 )
 
 
-def infer_provider(name: str) -> tuple[ProviderPreset, str]:
+def infer_provider(name: str, *, beside: Collection[str] = ()) -> tuple[ProviderPreset, str]:
     """Return the preset and the model that a name such as ``groq:llama-3.3-70b-versatile`` means.
 
     What stands before the first colon wins; without one the beginning of the name decides, as for
     ``gpt-5-mini``; a provider's name alone, with or without the colon, means its default model.
+
+    Args:
+        name: What an application calls the model.
+        beside: Names of other APIs that the caller knows as well, for the message of the error.
 
     Raises:
         ConfigurationError: The name says nothing of a provider that is known; the message lists
@@ -458,12 +463,12 @@ def infer_provider(name: str) -> tuple[ProviderPreset, str]:
     family = next((owner for start, owner in _FAMILIES if lowered.startswith(start)), None)
     if family is not None and (not colon or kind == "ft"):
         return PROVIDERS[family], text
-    known = ", ".join(sorted(PROVIDERS))
+    known = sorted({*PROVIDERS, *beside})
     if colon:
-        raise ConfigurationError(f"`{prefix}` is no known provider; known are {known}")
+        raise _unknown_provider(prefix, known)
     raise ConfigurationError(
         f"it is not known whose model `{name}` is: write `PROVIDER:{name or 'MODEL'}`, "
-        f"with one of {known}"
+        f"with one of {', '.join(known)}"
     )
 
 
@@ -492,8 +497,15 @@ def choose_preset(
     try:
         return known[provider]
     except KeyError:
-        names = ", ".join(sorted(known))
-        raise ConfigurationError(f"`{provider}` is no known provider; known are {names}") from None
+        raise _unknown_provider(provider, sorted(known)) from None
+
+
+def _unknown_provider(given: str, known: Sequence[str]) -> ConfigurationError:
+    near = get_close_matches(given.strip().lower(), known, n=1)
+    guess = f" (did you mean `{near[0]}`?)" if near else ""
+    return ConfigurationError(
+        f"`{given}` is no known provider; known are {', '.join(known)}{guess}"
+    )
 
 
 def find_preset(base_url: str, known: Mapping[str, _Preset]) -> _Preset | None:
@@ -510,66 +522,3 @@ def is_at_home(preset: ServerPreset, base_url: str) -> bool:
     if preset.base_url is None or preset.local:
         return True
     return urlsplit(base_url).hostname == urlsplit(preset.base_url).hostname
-
-
-def split_base_url(preset: ServerPreset, base_url: str) -> tuple[str, dict[str, str]]:
-    """Return a base URL without its query, its end made regular, and the query's parameters.
-
-    A local runtime's may be incomplete: without a scheme, and without the end that is added.
-
-    Raises:
-        ConfigurationError: It is no address of an HTTP server.
-    """
-    text = base_url.strip()
-    if preset.local and not text:
-        text = preset.base_url or ""
-    if preset.local and "://" not in text:
-        text = f"http://{_with_port(text, preset.default_port)}"
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(
-            f"`{without_credentials(base_url)}` is no base URL: it must be like "
-            "https://host/v1, with http or https"
-        )
-    path = parts.path.rstrip("/")
-    for endpoint in preset.endpoint_paths:
-        path = path.removesuffix(endpoint).rstrip("/")
-    if preset.local:
-        path = path.removesuffix("/models").rstrip("/")
-        path = path if path.endswith(preset.local_path) else f"{path}{preset.local_path}"
-    query = {} if preset.local else dict(parse_qsl(parts.query, keep_blank_values=True))
-    return urlunsplit((parts.scheme, parts.netloc, path, "", "")), query
-
-
-def _with_port(address: str, port: int | None) -> str:
-    """Return an address without a scheme with a port, where it has none and one is known.
-
-    ``:8080`` is a port of this machine. The addresses that mean "all of this machine's" to a server
-    are nothing that a client can connect to on every system, so they become its own.
-    """
-    if port is None:
-        return address
-    host, slash, path = address.partition("/")
-    user, at, host = host.rpartition("@")
-    bare_ipv6 = host.count(":") > 1 and "]:" not in host
-    name, _, given = (host, "", "") if bare_ipv6 or ":" not in host else host.rpartition(":")
-    name = name.strip("[]")
-    name = {"": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)
-    name = f"[{name}]" if ":" in name else name
-    return f"{user}{at}{name}:{given or port}{slash}{path}"
-
-
-def split_credentials(base_url: str) -> tuple[str, str | None]:
-    """Return a base URL without its ``user:password``, and these."""
-    parts = urlsplit(base_url)
-    credentials, at, host = parts.netloc.rpartition("@")
-    if not at:
-        return base_url, None
-    return urlunsplit(parts._replace(netloc=host)), unquote(credentials)
-
-
-def without_credentials(url: str) -> str:
-    """Return a URL fit for logs: without user, password, query and fragment."""
-    parts = urlsplit(url if "://" in url else f"//{url}")
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", "")).removeprefix("//")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     )
 
 _GEMINI_PREFIXES = frozenset({"gemini", "google-gla"})
+_OTHER_APIS = ("gemini", "ollama_cloud", "ollama_native", "openai_responses")
+"""What an error names beside the providers of Chat Completions."""
 
 
 def resolve_model(
@@ -93,7 +95,7 @@ def _meant(name: str, *, at_home: bool) -> "tuple[_Adapter, str, str]":
         from ._openai_responses import OpenAIResponsesModel
 
         return OpenAIResponsesModel, responses[0].name, responses[1]
-    preset, model = infer_provider(name)
+    preset, model = infer_provider(name, beside=_OTHER_APIS)
     if preset.name == "anthropic":
         from ._anthropic import AnthropicModel
 
