@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from ._ollama import OllamaModel
     from ._openai_chat import OpenAIChatModel
     from ._openai_responses import OpenAIResponsesModel
-    from ._presets import PROVIDERS, ProviderPreset, ReasoningStyle, infer_provider
+    from ._presets import PROVIDERS, ProviderPreset, ReasoningStyle
     from ._profile_table import KnownModel, ProfileTable, load_profiles
+    from ._provider_names import infer_provider
     from ._resolve import resolve_model
     from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
     from ._shapes import Adaptation
@@ -33,8 +34,9 @@ _HOMES = {
     "_ollama": ("OllamaModel",),
     "_openai_chat": ("OpenAIChatModel",),
     "_openai_responses": ("OpenAIResponsesModel",),
-    "_presets": ("PROVIDERS", "ProviderPreset", "ReasoningStyle", "infer_provider"),
+    "_presets": ("PROVIDERS", "ProviderPreset", "ReasoningStyle"),
     "_profile_table": ("KnownModel", "ProfileTable", "load_profiles"),
+    "_provider_names": ("infer_provider",),
     "_resolve": ("resolve_model",),
     "_responses_presets": ("RESPONSES_PROVIDERS", "ResponsesPreset"),
     "_shapes": ("Adaptation",),

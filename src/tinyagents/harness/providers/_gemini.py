@@ -11,9 +11,10 @@ from ._endpoint import Endpoint, Origin
 from ._gemini_request import GeminiRequestEncoder, is_third_generation
 from ._gemini_response import GeminiAssembler
 from ._http_model import HttpModel, ids_of
-from ._presets import ServerPreset, choose_preset
+from ._presets import ServerPreset
 from ._profile_table import ProfileTable
 from ._profiles import with_facts
+from ._provider_names import choose_preset
 from ._reader import AnswerAssembler
 from ._shapes import Shape
 from ._transport import HttpCall, HttpClient, Timeouts

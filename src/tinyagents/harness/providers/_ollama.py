@@ -13,8 +13,8 @@ from ._local import PROBE_SECONDS, load_model, show_model
 from ._ollama_profile import OLLAMA_SERVERS, basic_profile
 from ._ollama_request import RUNTIME_OPTIONS, OllamaRequestEncoder
 from ._ollama_response import OllamaAssembler
-from ._presets import choose_preset
 from ._profile_table import ProfileTable
+from ._provider_names import choose_preset
 from ._reader import AnswerAssembler
 from ._shapes import Shape
 from ._sse import JsonLineParser

@@ -12,9 +12,10 @@ from ._http_model import HttpModel, ids_of
 from ._json import as_object
 from ._openai_request import ChatRequestEncoder
 from ._openai_response import ChatAssembler
-from ._presets import PROVIDERS, ProviderPreset, choose_preset, is_at_home
+from ._presets import PROVIDERS, ProviderPreset
 from ._profile_table import ProfileTable
 from ._profiles import derive_profile
+from ._provider_names import choose_preset, is_at_home
 from ._reader import AnswerAssembler
 from ._shapes import Shape, dispensable
 from ._transport import HttpCall, HttpClient, Timeouts

@@ -8,9 +8,9 @@ from ..model import ModelProfile, ModelRequest, ModelSettings
 from ._adaptation import Variants
 from ._endpoint import Endpoint, Origin
 from ._http_model import HttpModel, ids_of
-from ._presets import choose_preset
 from ._profile_table import ProfileTable
 from ._profiles import derive_profile
+from ._provider_names import choose_preset
 from ._reader import AnswerAssembler
 from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
 from ._responses_request import ResponsesRequestEncoder

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..model import ChatModel, ModelProfile, ModelSettings
 from ._ollama_profile import OLLAMA_PREFIXES, OLLAMA_SERVERS
 from ._openai_chat import OpenAIChatModel
-from ._presets import infer_provider
 from ._profile_table import ProfileTable
+from ._provider_names import infer_provider
 from ._responses_presets import infer_responses
 from ._transport import HttpClient, Timeouts
 
