@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._anthropic import AnthropicModel
     from ._anthropic_models import MESSAGES_PROVIDERS, MessagesPreset
     from ._gemini import GeminiModel
+    from ._http import HttpClient, Timeouts
     from ._local import LocalRuntime
     from ._mock import MockModel
     from ._ollama import OllamaModel
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from ._resolve import resolve_model
     from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
     from ._shapes import Adaptation
-    from ._transport import HttpClient, Timeouts
 
 _HOMES = {
     "_anthropic": ("AnthropicModel",),
     "_anthropic_models": ("MESSAGES_PROVIDERS", "MessagesPreset"),
     "_gemini": ("GeminiModel",),
+    "_http": ("HttpClient", "Timeouts"),
     "_local": ("LocalRuntime",),
     "_mock": ("MockModel",),
     "_ollama": ("OllamaModel",),
@@ -40,7 +41,6 @@ _HOMES = {
     "_resolve": ("resolve_model",),
     "_responses_presets": ("RESPONSES_PROVIDERS", "ResponsesPreset"),
     "_shapes": ("Adaptation",),
-    "_transport": ("HttpClient", "Timeouts"),
 }
 
 __all__ = (

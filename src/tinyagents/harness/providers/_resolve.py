@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..model import ChatModel, ModelProfile, ModelSettings
+from ._http import HttpClient, Timeouts
 from ._ollama_profile import OLLAMA_PREFIXES, OLLAMA_SERVERS
 from ._openai_chat import OpenAIChatModel
 from ._profile_table import ProfileTable
 from ._provider_names import infer_provider
 from ._responses_presets import infer_responses
-from ._transport import HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ._anthropic import AnthropicModel
