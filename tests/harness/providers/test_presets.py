@@ -64,6 +64,11 @@ def test_a_slip_in_a_providers_name_is_answered_with_the_nearest_one(name: str, 
         resolve_model(name)
 
 
+def test_an_alias_means_the_same_before_a_colon_and_as_an_argument() -> None:
+    assert "provider='xai'" in repr(resolve_model("grok:grok-4", api_key="k"))
+    assert "provider='xai'" in repr(OpenAIChatModel("grok-4", provider="grok", api_key="k"))
+
+
 def test_a_name_that_is_like_no_other_is_not_guessed_at() -> None:
     with pytest.raises(ConfigurationError, match="gemini, .*ollama_native, .*zai$"):
         resolve_model("nobody:m")

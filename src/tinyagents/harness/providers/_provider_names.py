@@ -17,6 +17,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "gemini": "google",
         "github_models": "github",
         "google-gla": "google",
+        "grok": "xai",
         "kimi": "moonshot",
         "llama-cpp": "llama_cpp",
         "llamacpp": "llama_cpp",
@@ -95,7 +96,7 @@ def choose_preset(
     """Return the preset that a constructor's arguments mean.
 
     Args:
-        provider: Its name, or the preset itself.
+        provider: Its name or an alias of it, or the preset itself.
         base_url: Tells by its host where ``provider`` is not given.
         known: The presets of one API, by name.
         default: The name of the one that any other host is taken to be like.
@@ -107,10 +108,10 @@ def choose_preset(
         return (find_preset(base_url, known) if base_url else None) or known[default]
     if not isinstance(provider, str):
         return provider
-    try:
-        return known[provider]
-    except KeyError:
-        raise _unknown_provider(provider, sorted(known)) from None
+    preset = known.get(provider) or known.get(ALIASES.get(provider, provider))
+    if preset is None:
+        raise _unknown_provider(provider, sorted(known))
+    return preset
 
 
 def _unknown_provider(given: str, known: Sequence[str]) -> ConfigurationError:
