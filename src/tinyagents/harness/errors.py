@@ -502,14 +502,16 @@ class FetchError(TinyAgentsError):
         reason: ``connection``, no connection or it broke; ``timeout``; ``size``, the body is larger
             than allowed; ``body``, its encoding cannot be undone; ``redirect``, too many of them, or
             one that leads nowhere. :class:`FetchRefusedError` has reasons of its own.
+        limit: With ``size``, how many bytes the body may have.
     """
 
     kind = "fetch"
 
-    def __init__(self, message: str, *, url: str, reason: str) -> None:
+    def __init__(self, message: str, *, url: str, reason: str, limit: int | None = None) -> None:
         super().__init__(message)
         self.url = url
         self.reason = reason
+        self.limit = limit
         self.retryable: bool = reason in ("connection", "timeout")
 
 

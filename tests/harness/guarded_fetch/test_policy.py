@@ -100,6 +100,12 @@ async def test_only_http_is_spoken(url: str) -> None:
     assert await refused(url) in ("scheme", "url")
 
 
+async def test_an_address_of_another_scheme_is_shown_as_it_was_given() -> None:
+    for url in ("ftp://example.com/", "example.com"):
+        with pytest.raises(FetchRefusedError, match=rf"`{url}` was not fetched"):
+            await GuardedFetch().get(url)
+
+
 @pytest.mark.parametrize(
     "url", ["http://example.com/\n", "http://example.com/\r\nx: y", "http://a/" + "x" * 10_000]
 )

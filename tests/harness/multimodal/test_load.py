@@ -455,6 +455,21 @@ async def test_the_size_of_an_answer_is_checked_as_said_and_as_sent() -> None:
         assert (error.reason, error.limit) == ("size", MIB)
 
 
+async def test_what_is_too_large_for_the_fetch_is_told_with_the_limit_of_the_fetch() -> None:
+    policy = InputPolicy(fetch=on_loopback(limits=FetchLimits(max_bytes=4)))
+    async with serve(Reply(pieces=(PNG,))) as server:
+        error = await image_fails(server.url, policy)
+    assert (error.reason, error.limit) == ("size", 4)
+    assert "is larger than 4 bytes" in str(error)
+
+
+async def test_a_root_that_is_missing_is_told_as_such(root: Path) -> None:
+    error = await image_fails("a.png", InputPolicy(root=root / "typo"))
+    assert error.reason == "read_failed"
+    assert "`root` is no folder" in str(error)
+    assert (await image_fails("a.png", InputPolicy(root=root))).reason == "not_found"
+
+
 async def test_a_fetch_that_fails_says_whether_it_may_pass() -> None:
     async with serve(Reply(pieces=(PNG,), then="hang")) as server:
         slow = InputPolicy(fetch=on_loopback(limits=FetchLimits(seconds=0.2)))

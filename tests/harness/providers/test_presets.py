@@ -50,6 +50,30 @@ def test_a_name_of_nobody_is_refused_with_the_names_that_are_known(name: str) ->
         infer_provider(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("antropic:claude-sonnet-4-5", "anthropic"),
+        ("OpenIA:gpt-5", "openai"),
+        ("ollama_natve:qwen3", "ollama_native"),
+        ("openai_response:gpt-5", "openai_responses"),
+    ],
+)
+def test_a_slip_in_a_providers_name_is_answered_with_the_nearest_one(name: str, near: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"did you mean `{near}`\?"):
+        resolve_model(name)
+
+
+def test_an_alias_means_the_same_before_a_colon_and_as_an_argument() -> None:
+    assert "provider='xai'" in repr(resolve_model("grok:grok-4", api_key="k"))
+    assert "provider='xai'" in repr(OpenAIChatModel("grok-4", provider="grok", api_key="k"))
+
+
+def test_a_name_that_is_like_no_other_is_not_guessed_at() -> None:
+    with pytest.raises(ConfigurationError, match="gemini, .*ollama_native, .*zai$"):
+        resolve_model("nobody:m")
+
+
 def test_a_provider_without_a_default_model_asks_for_one() -> None:
     with pytest.raises(ConfigurationError, match="`lmstudio:MODEL`"):
         infer_provider("lmstudio")

@@ -363,6 +363,7 @@ async def test_anthropic_is_told_in_words_of_a_schema_that_it_cannot_hold() -> N
     assert any(
         "contains itself" in notice and "`$.kids[]`" in notice for notice in response.notices
     )
+    assert any("`$.$defs.Tree.kids[]`" in notice for notice in response.notices)
     _, body = await answered(
         claude, Wire(messages), response_format=OutputSpec(Cat).response_format()
     )

@@ -39,12 +39,8 @@ from tinyagents.harness.model import (
     drain,
 )
 from tinyagents.harness.providers import OpenAIChatModel, Timeouts
-from tinyagents.harness.providers._transport import (
-    HttpCall,
-    HttpClient,
-    HttpStream,
-    HttpTransport,
-)
+from tinyagents.harness.providers._http import HttpCall, HttpClient
+from tinyagents.harness.providers._transport import HttpStream, HttpTransport
 
 REQUEST = ModelRequest(messages=[UserMessage(content="hi")])
 ANSWER = Reply.json(

@@ -300,6 +300,26 @@ class TestTellsAllFailuresAlike(Suite):
                 raise BadRequestError(exc.message, status=exc.status) from exc
 
 
+@caught_by("test_a_failure_has_its_class", "test_it_works_again_after_a_failure")
+class TestAnswersAFailure(Suite):
+    class fault(Wrapped):
+        async def invoke(self, request: ModelRequest, *, ctx: Any = None) -> ModelResponse:
+            try:
+                return await self.inner.invoke(request)
+            except ModelError:
+                return ModelResponse(AssistantMessage(content="Fine."))
+
+
+@caught_by("test_a_failure_has_its_class", "test_it_works_again_after_a_failure")
+class TestRaisesWhatAClientRaised(Suite):
+    class fault(Wrapped):
+        async def invoke(self, request: ModelRequest, *, ctx: Any = None) -> ModelResponse:
+            try:
+                return await self.inner.invoke(request)
+            except ModelError as exc:
+                raise ConnectionError(exc.message) from exc
+
+
 @caught_by("test_a_failure_has_its_class")
 class TestForgetsTheWait(Suite):
     class fault(Wrapped):

@@ -52,3 +52,11 @@ def test_each_fault_is_found_by_its_tests_which_pass_without_it(tmp_path: Path) 
 def test_a_failure_says_what_an_application_would_suffer(tmp_path: Path) -> None:
     _, output = run({("TestReusesIds", "test_calls_may_come_in_parallel")}, tmp_path / "report.xml")
     assert "their results could not be told apart" in output
+
+
+def test_a_failure_that_goes_by_or_is_of_a_foreign_class_is_told_as_such(tmp_path: Path) -> None:
+    test = "test_a_failure_has_its_class"
+    swallowed, foreign = ("TestAnswersAFailure", test), ("TestRaisesWhatAClientRaised", test)
+    _, output = run({swallowed, foreign}, tmp_path / "report.xml")
+    assert "the run would go on as if it had an answer" in output
+    assert "became `ConnectionError`, which is no `ModelError`" in output

@@ -183,7 +183,10 @@ async def _close(
 
 def _too_large(target: Target, max_bytes: int) -> FetchError:
     return FetchError(
-        f"`{target.shown}` holds more than {max_bytes} bytes", url=target.shown, reason="size"
+        f"`{target.shown}` holds more than {max_bytes} bytes",
+        url=target.shown,
+        reason="size",
+        limit=max_bytes,
     )
 
 

@@ -40,12 +40,13 @@ class Target:
     def authority(self) -> str:
         """What the ``Host`` header says."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORT_OF.get(self.scheme) else f"{host}:{self.port}"
+        return host if self.port == _PORT_OF.get(self.scheme, 0) else f"{host}:{self.port}"
 
     @property
     def shown(self) -> str:
         """The address for errors: without query, fragment and credentials, and not too long."""
-        return f"{self.scheme}://{self.authority}{self.path}"[:_LONGEST_SHOWN]
+        start = f"{self.scheme}://" if self.scheme else ""
+        return f"{start}{self.authority}{self.path}"[:_LONGEST_SHOWN]
 
     def refused(self, reason: str, why: str) -> FetchRefusedError:
         """Return the error that says what is not allowed."""

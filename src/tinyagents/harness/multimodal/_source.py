@@ -70,9 +70,10 @@ class Request:
             retryable=retryable,
         )
 
-    def too_large(self) -> MediaInputError:
-        """Return the error of more bytes than are allowed."""
-        return self.failed("size", f"is larger than {self.max_bytes} bytes", limit=self.max_bytes)
+    def too_large(self, limit: int | None = None) -> MediaInputError:
+        """Return the error of more bytes than are allowed; ``limit``: where that was less."""
+        most = self.max_bytes if limit is None else limit
+        return self.failed("size", f"is larger than {most} bytes", limit=most)
 
 
 async def read_source(request: Request, policy: InputPolicy) -> Source:
@@ -172,7 +173,7 @@ def _raise_fetch_error(request: Request, exc: FetchError) -> NoReturn:
     if isinstance(exc, FetchRefusedError):
         raise request.failed("refused", f"was refused: {exc.message}") from exc
     if exc.reason == "size":
-        raise request.too_large() from exc
+        raise request.too_large(exc.limit) from exc
     raise request.failed(
         "fetch_failed", f"has failed: {exc.message}", retryable=exc.retryable
     ) from exc
@@ -187,6 +188,8 @@ async def _read_local(request: Request, policy: InputPolicy) -> Source:
         reason = "bad_reference" if exc.reason == "name" else "refused"
         raise request.failed(reason, f"was refused: {exc.message}") from exc
     except (FileNotFoundError, NotADirectoryError) as exc:
+        if not await in_thread(partial(os.path.isdir, policy.root)):
+            raise request.failed("read_failed", "cannot be read: `root` is no folder") from exc
         raise request.failed("not_found", "does not exist") from exc
     except OSError as exc:
         raise request.failed(

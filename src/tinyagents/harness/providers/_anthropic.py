@@ -20,13 +20,13 @@ from ._anthropic_models import (
 from ._anthropic_request import CacheTtl, MessagesEncoder
 from ._anthropic_response import MessagesAssembler
 from ._endpoint import Endpoint, Origin
+from ._http import HttpCall, HttpClient, Timeouts
 from ._http_model import HttpModel, ids_of
 from ._json import as_list
-from ._presets import choose_preset
 from ._profile_table import ProfileTable
+from ._provider_names import choose_preset
 from ._reader import AnswerAssembler
 from ._shapes import Shape
-from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext

@@ -14,10 +14,12 @@ from urllib.parse import urlencode, urlsplit
 from ..errors import ConfigurationError, MalformedResponseError, ModelError
 from ..model import ModelSettings
 from ..text import dump_json, parse_json
+from ._base_url import split_base_url, split_credentials
 from ._errors import error_from_payload, error_from_response, redacted, request_id
+from ._http import HttpAnswer, HttpCall, HttpClient, Timeouts
 from ._json import as_object
-from ._presets import ServerPreset, split_base_url, split_credentials
-from ._transport import HttpAnswer, HttpCall, HttpClient, HttpStream, HttpTransport, Timeouts
+from ._presets import ServerPreset
+from ._transport import HttpStream, HttpTransport
 
 _SHORTEST_SECRET = 8
 """Characters: anything shorter protects nothing, and blotting it out would spoil plain words."""

@@ -8,9 +8,8 @@ then the HTTP status, and only without a status the provider's code and words.
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from itertools import islice
 from typing import Any
 
 from ..errors import (
@@ -28,16 +27,8 @@ from ..errors import (
     TinyAgentsError,
 )
 from ..text import clean_text, parse_json
-from ._json import as_integer, as_list, as_object, as_text
-
-_LONGEST_MESSAGE = 2_000
-"""Characters of a provider's own words that an error repeats; ``raw`` holds them all."""
-
-_MOST_PLACES = 20
-"""Places in a request that an error is told of."""
-
-_LONGEST_PAGE = 10_000
-"""Characters of a page that are searched for words: the search takes their square."""
+from ._failure_facts import LONGEST_MESSAGE, FailureFacts, failure_facts, seconds_in
+from ._json import as_list, as_object
 
 _REDACTED = "[redacted]"
 
@@ -135,31 +126,6 @@ _REFUSED_WORDS = re.compile(
 _MISSING_MODEL = re.compile(r"model.{0,200}(?:not found|not exist)")
 _TIMEOUT_WORDS = re.compile(r"timed? ?out|timeout|deadline exceeded")
 
-# A status in running text counts only where one is announced: "500 tokens" is none.
-_STATUS_IN_TEXT = re.compile(r"(?:\A|\(|http |status[: ] ?)([45]\d\d)(?!\d)", re.IGNORECASE)
-_WAIT_IN_TEXT = re.compile(
-    r"(?:try again|retry) in (\d+(?:\.\d+)?) ?(ms|s|seconds|m)\b", re.IGNORECASE
-)
-_HTML_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_TAG = re.compile(r"<[^>]+>")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
-    """What a provider's account of a failure says."""
-
-    message: str
-    code: str | None
-    status: int | None
-    retry_after: float | None
-    renewed: bool
-    """A used-up quota is there again after ``retry_after``: it counts by the minute."""
-    request_id: str | None
-    quoted: str
-    """Everything that a judgement may rest on, in lower case."""
-    parameter: str
-    """The part of the request that is at fault, in lower case; empty when it is not named."""
-
 
 def error_from_response(
     status: int,
@@ -192,7 +158,7 @@ def error_from_response(
     except ValueError:
         payload = clean_text(text)
     payload = redacted(payload, secrets)  # once more: JSON may have written it with escapes
-    facts = _facts(payload, status)
+    facts = failure_facts(payload, status)
     if missing_model is not None and status == 404 and _MISSING_MODEL.search(facts.quoted):
         advice = missing_model.format(model=model)
         facts = replace(facts, message=f"{facts.message}: {advice}")
@@ -209,8 +175,8 @@ def error_from_response(
 
 def refusal_of(error: ModelError) -> tuple[str, str]:
     """Return what a provider's refusal says and the parameter that it names, in lower case."""
-    facts = _facts(error.raw, error.status)
-    return facts.quoted[: 2 * _LONGEST_MESSAGE], facts.parameter
+    facts = failure_facts(error.raw, error.status)
+    return facts.quoted[: 2 * LONGEST_MESSAGE], facts.parameter
 
 
 def error_from_payload(
@@ -228,7 +194,7 @@ def error_from_payload(
     """
     if secrets:
         payload = redacted(payload, secrets)
-    facts = _facts(payload, None)
+    facts = failure_facts(payload, None)
     return _judged(
         facts,
         status=facts.status,
@@ -284,13 +250,13 @@ def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> floa
     ``Retry-After`` is seconds, whole or not, or an HTTP date (RFC 9110, 10.2.3), of which a past
     one means 0. ``retry-after-ms`` is finer and wins, except that its 0 says nothing.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = seconds_in(headers.get("retry-after-ms"))
     if milliseconds:
         return milliseconds / 1000
     value = headers.get("retry-after")
     if value is None:
         return milliseconds
-    seconds = _number(value)
+    seconds = seconds_in(value)
     if seconds is not None:
         return seconds
     try:
@@ -306,7 +272,7 @@ def request_id(headers: Mapping[str, str]) -> str | None:
 
 
 def _judged(
-    facts: _Facts,
+    facts: FailureFacts,
     *,
     status: int | None,
     retry_after: float | None,
@@ -335,7 +301,7 @@ def _judged(
     )
 
 
-def _class_of(facts: _Facts, status: int | None) -> tuple[type[ModelError], bool | None]:
+def _class_of(facts: FailureFacts, status: int | None) -> tuple[type[ModelError], bool | None]:
     """Return the class of a failure, and whether to retry where the class alone does not tell."""
     words, code = facts.quoted, (facts.code or "").lower()
     if status in _OVERFLOW_STATUSES and _is_overflow(words, code):
@@ -389,131 +355,6 @@ def _is_overflow(words: str, code: str) -> bool:
 
 def _is_quota(words: str) -> bool:
     return any(hint in words for hint in _QUOTA_WORDS) or bool(_QUOTA_NUMBERS.search(words))
-
-
-def _facts(payload: Any, status: int | None) -> _Facts:
-    # Google's surface wraps the document in a list.
-    while (wrapped := as_list(payload)) is not None and len(wrapped) == 1:
-        payload = wrapped[0]
-    document = as_object(payload) or {}
-    details = as_object(document.get("error")) or document
-    listed = [*filter(None, map(as_object, as_list(details.get("details")) or ()))]
-    message = _message(payload, document, details)
-    code = _code(details)
-    named_status = status or _status(details, message)
-    told, wait = _retry_info(listed), _wait_in(message)
-    parameter = as_text(details.get("param")) or _places(document)
-    quotable = (message, code, details.get("type"), parameter)
-    quoted = " ".join(str(value) for value in (*quotable, *_reasons(listed)) if value)
-    return _Facts(
-        message=message,
-        code=code,
-        status=named_status,
-        retry_after=wait if told is None else told,
-        renewed=told is not None and not _is_daily(listed),
-        request_id=as_text(document.get("request_id")),
-        quoted=quoted.lower(),
-        parameter=parameter.lower(),
-    )
-
-
-def _message(payload: Any, document: Mapping[str, Any], details: Mapping[str, Any]) -> str:
-    names = ("message", "error", "detail")
-    candidates: list[Any] = [details.get("message"), *(document.get(name) for name in names)]
-    text = next((said for candidate in candidates if (said := _spoken(candidate))), "")
-    if not text and isinstance(payload, str):
-        text = _plain(payload)
-    metadata = as_object(details.get("metadata")) or {}
-    if raw := as_text(metadata.get("raw")):
-        # OpenRouter's own words are "Provider returned error"; the reason is below.
-        text = f"{text}: {raw}"
-    text = clean_text(text).strip() or "the provider refused without giving a reason"
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
-
-
-def _spoken(value: Any) -> str:
-    """Return the words of a message, wherever a document keeps them."""
-    if isinstance(value, str):
-        return value
-    if (listed := as_list(value)) is not None:  # FastAPI lists what is wrong with each field
-        return "; ".join(filter(None, map(_spoken, listed)))
-    document = as_object(value) or {}
-    return as_text(document.get("message")) or as_text(document.get("msg")) or ""
-
-
-def _places(document: Mapping[str, Any]) -> str:
-    """Return where FastAPI found something wrong: ``body.tools.0.strict``."""
-    found = as_list(document.get("detail"))
-    if found is None:  # Mistral's
-        found = as_list((as_object(document.get("message")) or {}).get("detail"))
-    places = (as_list((as_object(one) or {}).get("loc")) for one in found or ())
-    named = (".".join(map(str, place)) for place in islice(places, _MOST_PLACES) if place)
-    return " ".join(named)[:_LONGEST_MESSAGE]
-
-
-def _plain(text: str) -> str:
-    text = text[:_LONGEST_PAGE]
-    title = _HTML_TITLE.search(text)
-    if title:
-        return title[1]
-    return _TAG.sub(" ", text) if text.lstrip().startswith("<") else text
-
-
-def _code(details: Mapping[str, Any]) -> str | None:
-    metadata = as_object(details.get("metadata")) or {}
-    words = (details.get("code"), details.get("type"), metadata.get("error_type"))
-    named = next(filter(None, map(as_text, (*words, details.get("status")))), None)
-    if named is not None and named != "error":  # the name of an event, where it is the error itself
-        return named
-    number = as_integer(details.get("code"))
-    return None if number is None else str(number)
-
-
-def _status(details: Mapping[str, Any], message: str) -> int | None:
-    for name in ("status_code", "code", "status"):
-        value = details.get(name)
-        if isinstance(value, str) and len(value) == 3 and value.isdecimal():
-            value = int(value)
-        if isinstance(value, int) and 400 <= value <= 599:
-            return value
-    found = _STATUS_IN_TEXT.search(message)
-    return int(found[1]) if found else None
-
-
-def _retry_info(details: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the seconds of ``google.rpc.RetryInfo``: ``{"retryDelay": "31s"}``."""
-    delays = (as_text(item.get("retryDelay")) for item in details)
-    delay = next(filter(None, delays), None)
-    return None if delay is None else _number(delay.removesuffix("s"))
-
-
-def _is_daily(details: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether ``google.rpc.QuotaFailure`` names a quota that a wait of seconds does not renew."""
-    violations = (as_list(item.get("violations")) or () for item in details)
-    ids = (as_text((as_object(one) or {}).get("quotaId")) for some in violations for one in some)
-    return any("PerDay" in name for name in ids if name)
-
-
-def _reasons(details: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the reasons of ``google.rpc.ErrorInfo``."""
-    return [*filter(None, (as_text(item.get("reason")) for item in details))]
-
-
-def _wait_in(message: str) -> float | None:
-    found = _WAIT_IN_TEXT.search(message)
-    if found is None:
-        return None
-    scale = {"ms": 0.001, "m": 60.0}.get(found[2].lower(), 1.0)
-    return float(found[1]) * scale
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text) if text else None
-    except ValueError:
-        return None
-    # "nan" and "inf" are numbers to Python; a negative wait is none.
-    return value if value is None or 0 <= value < float("inf") else None
 
 
 def redacted(value: Any, secrets: Sequence[str]) -> Any:

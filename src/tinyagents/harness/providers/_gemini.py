@@ -10,13 +10,14 @@ from ..model import Modality, ModelProfile, ModelRequest, ModelSettings
 from ._endpoint import Endpoint, Origin
 from ._gemini_request import GeminiRequestEncoder, is_third_generation
 from ._gemini_response import GeminiAssembler
+from ._http import HttpCall, HttpClient, Timeouts
 from ._http_model import HttpModel, ids_of
-from ._presets import ServerPreset, choose_preset
+from ._presets import ServerPreset
 from ._profile_table import ProfileTable
 from ._profiles import with_facts
+from ._provider_names import choose_preset
 from ._reader import AnswerAssembler
 from ._shapes import Shape
-from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext

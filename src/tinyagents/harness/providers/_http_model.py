@@ -28,10 +28,11 @@ from ..tool_calling import (
 )
 from ._adaptation import NOTHING, STREAMED_SERVERS, Adaptations, Attempt
 from ._endpoint import Endpoint, Origin
+from ._http import HttpCall
 from ._reader import AnswerAssembler, AnswerReader, read_whole
 from ._shapes import Adaptation, Shape
 from ._sse import JsonLineParser, SseParser
-from ._transport import HttpCall, HttpStream
+from ._transport import HttpStream
 
 if TYPE_CHECKING:
     from ..context import RunContext

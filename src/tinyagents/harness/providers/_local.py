@@ -8,11 +8,12 @@ from ..errors import ConfigurationError, ModelError
 from ..model import Modality, ModelProfile, ModelSettings
 from ..text import encode_json
 from ._endpoint import Endpoint
+from ._http import HttpAnswer, HttpClient, Timeouts
 from ._json import as_integer, as_list, as_object, as_text
 from ._ollama_profile import OLLAMA_PREFIXES, OLLAMA_SERVERS, basic_profile, told_profile
-from ._presets import ServerPreset, infer_provider
+from ._presets import ServerPreset
 from ._profiles import derive_profile
-from ._transport import HttpAnswer, HttpClient, Timeouts
+from ._provider_names import infer_provider
 
 PROBE_SECONDS: Final = 10.0
 """Seconds for a question to a runtime."""

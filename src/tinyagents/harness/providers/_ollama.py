@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import ModelProfile, ModelRequest, ModelSettings
 from ._endpoint import Endpoint, Origin
+from ._http import HttpCall, HttpClient, Timeouts
 from ._http_model import HttpModel, ids_of
 from ._json import as_object
 from ._local import PROBE_SECONDS, load_model, show_model
 from ._ollama_profile import OLLAMA_SERVERS, basic_profile
 from ._ollama_request import RUNTIME_OPTIONS, OllamaRequestEncoder
 from ._ollama_response import OllamaAssembler
-from ._presets import choose_preset
 from ._profile_table import ProfileTable
+from ._provider_names import choose_preset
 from ._reader import AnswerAssembler
 from ._shapes import Shape
 from ._sse import JsonLineParser
-from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext

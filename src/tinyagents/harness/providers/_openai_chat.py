@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 from ..model import ModelProfile, ModelRequest, ModelSettings
 from ._adaptation import Variants
 from ._endpoint import Endpoint, Origin
+from ._http import HttpCall, HttpClient, Timeouts
 from ._http_model import HttpModel, ids_of
 from ._json import as_object
 from ._openai_request import ChatRequestEncoder
 from ._openai_response import ChatAssembler
 from ._openai_wire import not_strict
-from ._presets import PROVIDERS, ProviderPreset, choose_preset, is_at_home
+from ._presets import PROVIDERS, ProviderPreset
 from ._profile_table import ProfileTable
 from ._profiles import derive_profile
+from ._provider_names import choose_preset, is_at_home
 from ._reader import AnswerAssembler
 from ._shapes import Shape, dispensable
-from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from ..model import ModelProfile, ModelRequest, ModelSettings
 from ._adaptation import Variants
 from ._endpoint import Endpoint, Origin
+from ._http import HttpCall, HttpClient, Timeouts
 from ._http_model import HttpModel, ids_of
 from ._openai_wire import not_strict
-from ._presets import choose_preset
 from ._profile_table import ProfileTable
 from ._profiles import derive_profile
+from ._provider_names import choose_preset
 from ._reader import AnswerAssembler
 from ._responses_presets import RESPONSES_PROVIDERS, ResponsesPreset
 from ._responses_request import ResponsesRequestEncoder
 from ._responses_response import ResponsesAssembler
 from ._shapes import Shape, dispensable
-from ._transport import HttpCall, HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ..context import RunContext

@@ -87,6 +87,9 @@ class ProfileTable:
     def __init__(self, *layers: Iterable[KnownModel]) -> None:
         self._layers = tuple(tuple(rows) for rows in layers)
 
+    def __repr__(self) -> str:
+        return f"ProfileTable({', '.join(f'<{len(rows)} rows>' for rows in self._layers)})"
+
     @classmethod
     def built_in(cls) -> "ProfileTable":
         """Return the table that comes with the package: one layer."""

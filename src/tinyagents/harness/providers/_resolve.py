@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..model import ChatModel, ModelProfile, ModelSettings
+from ._http import HttpClient, Timeouts
 from ._ollama_profile import OLLAMA_PREFIXES, OLLAMA_SERVERS
 from ._openai_chat import OpenAIChatModel
-from ._presets import infer_provider
 from ._profile_table import ProfileTable
+from ._provider_names import infer_provider
 from ._responses_presets import infer_responses
-from ._transport import HttpClient, Timeouts
 
 if TYPE_CHECKING:
     from ._anthropic import AnthropicModel
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     )
 
 _GEMINI_PREFIXES = frozenset({"gemini", "google-gla"})
+_OTHER_APIS = ("gemini", "ollama_cloud", "ollama_native", "openai_responses")
+"""What an error names beside the providers of Chat Completions."""
 
 
 def resolve_model(
@@ -93,7 +95,7 @@ def _meant(name: str, *, at_home: bool) -> "tuple[_Adapter, str, str]":
         from ._openai_responses import OpenAIResponsesModel
 
         return OpenAIResponsesModel, responses[0].name, responses[1]
-    preset, model = infer_provider(name)
+    preset, model = infer_provider(name, beside=_OTHER_APIS)
     if preset.name == "anthropic":
         from ._anthropic import AnthropicModel
 

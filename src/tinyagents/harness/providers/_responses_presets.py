@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import ConfigurationError
-from ._presets import ALIASES, PROVIDERS, ModelPreset, choose_preset
+from ._presets import PROVIDERS, ModelPreset
+from ._provider_names import ALIASES, choose_preset
 
 _SUFFIX: Final = "_responses"
 

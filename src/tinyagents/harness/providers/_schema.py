@@ -219,6 +219,8 @@ def step(place: Place) -> str:
     match place:
         case (key, int(position)):
             return f".{key}[{position}]"
+        case (key, name) if key in _DEFINITIONS:
+            return f".{key}.{name}"
         case (_, name):
             return f".{name}"
         case _:

@@ -4,7 +4,7 @@ import math
 
 from pydantic import JsonValue
 
-from ..json_schema import variants
+from ..json_schema import kind_of, variants
 from ..model import ToolSchema
 from ..text import dump_json, parse_json
 
@@ -30,7 +30,7 @@ def types_of(tool: ToolSchema, parameter: str) -> frozenset[str]:
             case list(several):
                 types.update(each for each in several if isinstance(each, str))
             case _:
-                types.update(map(_type_of, _allowed(variant)))
+                types.update(map(kind_of, _allowed(variant)))
     return frozenset(types)
 
 
@@ -52,7 +52,7 @@ def value_of(text: str, types: frozenset[str]) -> JsonValue:
         value = parse_json(word)
     except ValueError:
         return _number_of(word, text) if types & {"integer", "number"} else text
-    if not types or _type_of(value) in types:
+    if not types or kind_of(value) in types:
         return value
     return _as_number(value, types, text)
 
@@ -67,24 +67,6 @@ def _allowed(schema: dict[str, JsonValue]) -> list[JsonValue]:
         return [schema["const"]]
     values = schema.get("enum")
     return values if isinstance(values, list) else []
-
-
-def _type_of(value: JsonValue) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
 
 
 def _as_number(value: JsonValue, types: frozenset[str], text: str) -> JsonValue:
