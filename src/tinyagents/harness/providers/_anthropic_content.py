@@ -93,7 +93,7 @@ class ContentEncoder:
                 parts = self._parts(message.content, "a system message", media=False)
             case _:
                 parts = self._parts(message.content, "a user message", media=True)
-        kinds = [part.get("type") in _MARKABLE for part in parts]
+        kinds = [as_text(part.get("type")) in _MARKABLE for part in parts]
         last = len(kinds) - 1 - kinds[::-1].index(True) if True in kinds else -1
         own = as_object((message.provider_data or {}).get(self._data_name)) or {}
         container = as_object(own.get("container")) or {}

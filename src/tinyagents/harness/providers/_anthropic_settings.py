@@ -15,7 +15,7 @@ from ..model import (
 from ..text import JsonObject
 from ._anthropic_models import ClaudeTraits
 from ._json import as_integer, as_object
-from ._schema import ANTHROPIC_STRICT, close_schema
+from ._schema import ANTHROPIC_STRICT, close_schema, with_told
 
 DEFAULT_MAX_TOKENS: Final = 16_384
 """The API wants ``max_tokens``: this, and a thinking budget on top, unless the model has less."""
@@ -187,8 +187,4 @@ def without_limits(schema: JsonObject) -> JsonObject:
     least = made.get("minItems")
     if least not in (None, 0, 1):
         told["minItems"] = made.pop("minItems")
-    if told:
-        words = ", ".join(f"{name}: {value}" for name, value in told.items())
-        known = made.get("description")
-        made["description"] = f"{known} ({words})" if known else words
-    return made
+    return with_told(made, told)

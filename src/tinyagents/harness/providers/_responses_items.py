@@ -35,7 +35,7 @@ from ._responses_presets import ResponsesPreset
 _INPUT_PARTS: Final = frozenset({"input_text", "input_image", "input_file", "input_audio"})
 _LONGEST_CALL_ID: Final = 64
 """Characters: what OpenAI takes."""
-_DEPENDENTS: Final = frozenset({"message", "function_call"})
+_DEPENDENTS: Final = ("message", "function_call")
 """Items whose id must not be sent without the reasoning that led to them."""
 
 
