@@ -38,6 +38,9 @@ _LIMITS: Final[tuple[str, ...]] = (
 )
 """Keywords that the API refuses in the schema of an answer; told in words, they still guide."""
 
+_LEAST_THINKING_TOP_P: Final = 0.95
+"""https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Feature compatibility"."""
+
 Refuse: TypeAlias = Callable[[str], InvalidRequestError]
 """Makes the error for what a model cannot take."""
 
@@ -109,10 +112,16 @@ def _add_sampling(
     if settings.top_p is not None:
         if not traits.sampling:
             raise refuse("the setting `top_p`")
+        if thinks and settings.top_p < _LEAST_THINKING_TOP_P:
+            raise refuse(
+                f"a `top_p` of {settings.top_p} while it thinks: the least is {_LEAST_THINKING_TOP_P}"
+            )
         fields["top_p"] = settings.top_p
     temperature = settings.temperature
     if temperature is None or not traits.sampling or thinks:
         return  # left out, as for every model that takes none: it takes none while it thinks
+    if settings.top_p is not None and traits.one_sampling:
+        raise refuse("`temperature` and `top_p` at once: one of them")
     if temperature > 1:
         raise refuse(f"a temperature of {temperature}: it goes from 0 to 1")
     fields["temperature"] = temperature

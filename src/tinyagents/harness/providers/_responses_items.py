@@ -27,7 +27,7 @@ from ..message import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from ..model import parse_arguments
+from ..model import parse_arguments, told_media
 from ..text import JsonObject, dump_json
 from ._openai_wire import Refuse, derived_id, own_of, safe_id, wire_name
 from ._responses_presets import ResponsesPreset
@@ -243,8 +243,9 @@ class ItemEncoder:
                     _add_extension(answer, _object(block.data))
             case ImageBlock(data=data) if item:
                 answer.add({**item, "result": data})
-            case AudioBlock(transcript=str(text)):
-                answer.say(text)
+            case ImageBlock() | AudioBlock() | FileBlock():
+                # Another provider's: the API takes none in what an assistant said.
+                answer.say(told_media(block).text)
             case CitationBlock():
                 return  # its text's item holds it
             case _:
