@@ -247,6 +247,10 @@ async def test_keywords_that_strict_mode_has_no_place_for_are_named(
         )
 
 
+NO_OBJECTS: list[Json] = [
+    {"type": "array", "items": {"type": "integer"}},
+    {"anyOf": [{"type": "object", "properties": {}, "additionalProperties": False}]},
+]
 PRICE: Json = {
     "type": "object",
     "properties": {
@@ -308,13 +312,7 @@ async def test_values_that_are_listed_without_a_type_get_theirs(
 
 
 @pytest.mark.parametrize(("make", "answer"), OPENAI)
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "array", "items": {"type": "integer"}},
-        {"anyOf": [{"type": "object", "properties": {}, "additionalProperties": False}]},
-    ],
-)
+@pytest.mark.parametrize("schema", NO_OBJECTS)
 async def test_what_is_no_object_at_the_top_is_not_strict(
     make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json], schema: Json
 ) -> None:

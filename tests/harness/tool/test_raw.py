@@ -223,7 +223,11 @@ def test_a_model_that_contains_itself_shows_its_fields_at_the_top() -> None:
     shown = Tool.from_model(Branch, grow).schema.parameters
     assert "$ref" not in shown  # which no provider takes at the top
     assert shown["type"] == "object"
-    kids = {"type": "array", "items": {"$ref": "#/$defs/Branch"}, "default": []}
+    kids: dict[str, Any] = {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Branch"},
+        "default": [],
+    }
     assert shown["properties"] == {"name": {"type": "string"}, "kids": kids}
 
 
