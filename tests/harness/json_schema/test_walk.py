@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tinyagents.harness.json_schema import Place, kind_of, parts, rebuilt, variants
+from tinyagents.harness.json_schema import Place, kind_of, parts, rebuilt, rooted, variants
 from tinyagents.harness.text import JsonObject
 
 SCHEMA: dict[str, Any] = {
@@ -72,3 +72,26 @@ def test_kinds_have_the_names_of_json_schema() -> None:
     assert [kind_of(value) for value in values] == [
         *("null", "boolean", "integer", "number", "string", "object", "array"),
     ]
+
+
+def test_a_reference_at_the_top_gives_way_to_what_it_leads_to() -> None:
+    defs: JsonObject = {
+        "a": {"$ref": "#/$defs/b", "title": "A"},
+        "b": {"type": "object", "title": "B"},
+    }
+    assert rooted({"$ref": "#/$defs/a", "$defs": defs}) == {
+        "type": "object",
+        "title": "A",
+        "$defs": defs,
+    }
+
+
+def test_a_reference_at_the_top_stays_where_other_rules_stand_beside_it() -> None:
+    target: JsonObject = {"type": "object", "required": ["x"]}
+    both: JsonObject = {"$ref": "#/$defs/a", "required": ["y"], "$defs": {"a": target}}
+    assert rooted(both) == both
+
+
+def test_a_reference_at_the_top_to_nothing_or_in_a_circle_stays() -> None:
+    for schema in ({"$ref": "#"}, {"$ref": "#/$defs/none"}, {"$ref": "https://example.com/a"}):
+        assert rooted(dict(schema)) == schema

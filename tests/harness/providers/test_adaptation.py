@@ -332,6 +332,21 @@ async def test_a_model_that_may_not_adapt_raises_the_refusal(name: str) -> None:
     assert model.adaptations == ()
 
 
+async def test_a_server_that_has_no_field_for_strict_is_not_told_of_tools_that_are_not() -> None:
+    def script(seen: Seen) -> Reply:
+        if "strict" in seen.document["tools"][0]:
+            return told("Unknown parameter: 'tools[0].strict'.", param="tools[0].strict")
+        return answer(seen)
+
+    request = ModelRequest([HI], [replace(LOOK, strict=False)])
+    async with serve(script) as server, responses(server.url) as model:
+        for _ in range(2):
+            assert (await model.invoke(request)).text == "ok"
+        assert [one.shape for one in model.adaptations] == ["strict_schema"]
+    sent = [body["tools"][0] for body in bodies(server)]
+    assert ["strict" in each for each in sent] == [True, False, False]
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("name", PLAIN)
 async def test_a_second_refusal_raises_the_first_and_nothing_is_remembered(

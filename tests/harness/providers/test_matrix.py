@@ -11,6 +11,8 @@ import respx
 
 from tinyagents.harness.message import (
     AssistantMessage,
+    AudioBlock,
+    FileBlock,
     ImageBlock,
     Message,
     SystemMessage,
@@ -259,3 +261,20 @@ async def test_who_is_returned_to_gets_its_own_private_data_alone(a: Case, b: Ca
     assert len({call[0] for call in calls}) == 4
     assert [each for each in a.private if each not in body] == []
     assert [each for each in b.private if each in body] == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+async def test_a_picture_and_a_file_that_another_model_made_do_not_end_the_conversation(
+    case: Case,
+) -> None:
+    picture = ImageBlock(data=PNG, media_type="image/png", provider_data={"painter": {"a": "seal"}})
+    file = FileBlock(data="eA==", media_type="application/zip", name="a.zip")
+    sound = AudioBlock(data="eA==", media_type="audio/wav", transcript="Spoken.")
+    painted = AssistantMessage(content=[TextBlock(text="Here."), picture, file, sound])
+    again = UserMessage(content="Now brighter.")
+    body = (await send(case, [*OPENING[:1], again, painted, again]))[0]
+    assert "Here." in body
+    assert PNG in body or "[An image (image/png) was left out" in body
+    assert "eA==" in body or ("[A file (a.zip, application/zip) was left out" in body)
+    assert "Spoken." in body or body.count("eA==") == 2
+    assert "seal" not in body

@@ -152,6 +152,11 @@ def test_a_name_is_matched_whole_or_behind_its_last_slash() -> None:
         ('{"models": [{"match": "a"}, {"match": "b", "max_input": 5}]}', r"`models\.1\.max_input`"),
         ('{"models": [{"max_input_tokens": 5}]}', r"`models\.0\.match`: Field required"),
         ('{"models": [{"match": []}]}', r"`models\.0\.match`"),
+        ('{"models": [{"match": "a", "max_input_tokens": 0}]}', r"`models\.0\.max_input_tokens`"),
+        (
+            '{"models": [{"match": "a", "max_output_tokens": -1}]}',
+            r"`models\.0\.max_output_tokens`",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, text: str, words: str) -> None:

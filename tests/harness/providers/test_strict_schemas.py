@@ -224,6 +224,8 @@ async def test_unions_and_described_references_take_the_form_that_strict_mode_ha
         ({"type": "array", "items": {"not": {}}}, "`$.x[]` has `not`"),
         ({"type": "string", "format": "uri"}, "`$.x` has the format `uri`"),
         ({"type": "object", "patternProperties": {}}, "`$.x` has `patternProperties`"),
+        ({"description": "Whatever."}, "`$.x` takes values of any type"),
+        ({"type": "array", "items": {}}, "`$.x[]` takes values of any type"),
     ],
 )
 @pytest.mark.parametrize(("make", "answer"), OPENAI)
@@ -246,6 +248,97 @@ async def test_keywords_that_strict_mode_has_no_place_for_are_named(
             Wire(answer),
             response_format=JsonSchemaFormat(name="r", schema=whole, strict=True),
         )
+
+
+NO_OBJECTS: list[Json] = [
+    {"type": "array", "items": {"type": "integer"}},
+    {"anyOf": [{"type": "object", "properties": {}, "additionalProperties": False}]},
+]
+PRICE: Json = {
+    "type": "object",
+    "properties": {
+        "price": {"type": "string", "pattern": r"^(?!-)\d+$", "description": "In euros."},
+        "code": {"type": "string", "pattern": "^[A-Z]+$"},
+    },
+    "required": ["price", "code"],
+}
+
+
+@pytest.mark.parametrize(("make", "answer"), ADAPTERS[:3])
+@pytest.mark.parametrize("strict", [None, True])
+async def test_a_pattern_that_no_grammar_can_hold_is_told_in_words(
+    make: Callable[[httpx.AsyncClient], ChatModel],
+    answer: Callable[[str], Json],
+    strict: bool | None,
+) -> None:
+    wanted = JsonSchemaFormat(name="r", schema=PRICE, strict=strict)
+    response, body = await answered(make, Wire(answer), response_format=wanted)
+    if make is claude:
+        schema = body["output_config"]["format"]["schema"]
+    else:
+        schema = form_of(body)["schema"]
+        assert form_of(body)["strict"] is True
+    assert schema["properties"] == {
+        "price": {"type": "string", "description": r"In euros. (pattern: ^(?!-)\d+$)"},
+        "code": {"type": "string", "pattern": "^[A-Z]+$"},
+    }
+    assert response.notices == ()
+
+
+@pytest.mark.parametrize(("make", "answer"), ADAPTERS[:3])
+async def test_values_that_are_listed_without_a_type_get_theirs(
+    make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json]
+) -> None:
+    properties: Json = {
+        "mixed": {"enum": ["a", 1, True, None], "title": "Mixed"},
+        "same": {"enum": ["a", "b"]},
+        "only": {"const": "x"},
+    }
+    schema: Json = {"type": "object", "properties": properties, "required": [*properties]}
+    strict = ToolSchema(name="f", description="", parameters=schema, strict=True)
+    _, body = await answered(make, Wire(answer), tools=[strict])
+    sent = tool_of(body)
+    assert sent["strict"] is True
+    assert (sent.get("parameters") or sent["input_schema"])["properties"] == {
+        "mixed": {
+            "title": "Mixed",
+            "anyOf": [
+                {"type": "string", "enum": ["a"]},
+                {"type": "integer", "enum": [1]},
+                {"type": "boolean", "enum": [True]},
+                {"type": "null", "enum": [None]},
+            ],
+        },
+        "same": {"type": "string", "enum": ["a", "b"]},
+        "only": {"type": "string", "const": "x"},
+    }
+
+
+@pytest.mark.parametrize(("make", "answer"), OPENAI)
+@pytest.mark.parametrize("schema", NO_OBJECTS)
+async def test_what_is_no_object_at_the_top_is_not_strict(
+    make: Callable[[httpx.AsyncClient], ChatModel], answer: Callable[[str], Json], schema: Json
+) -> None:
+    wanted = JsonSchemaFormat(name="r", schema=schema)
+    response, body = await answered(make, Wire(answer), response_format=wanted)
+    assert form_of(body)["strict"] is False
+    assert any("`$` is no object" in notice for notice in response.notices)
+
+
+async def test_anthropic_is_told_in_words_of_formats_that_it_does_not_know() -> None:
+    properties: Json = {
+        "path": {"type": "string", "format": "path"},
+        "secret": {"type": "string", "format": "password", "writeOnly": True},
+        "when": {"type": "string", "format": "date-time"},
+    }
+    schema: Json = {"type": "object", "properties": properties, "required": [*properties]}
+    wanted = JsonSchemaFormat(name="r", schema=schema)
+    _, body = await answered(claude, Wire(messages), response_format=wanted)
+    assert body["output_config"]["format"]["schema"]["properties"] == {
+        "path": {"type": "string", "description": "format: path"},
+        "secret": {"type": "string", "description": "format: password"},
+        "when": {"type": "string", "format": "date-time"},
+    }
 
 
 @pytest.mark.parametrize(("make", "answer"), OPENAI)

@@ -5,7 +5,7 @@ import enum
 from typing import Any, Optional
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
 from tinyagents.harness.errors import InvalidRequestError, StructuredOutputError
 from tinyagents.harness.model import ModelProfile
@@ -42,6 +42,9 @@ class Color(enum.Enum):
 
 class Node(BaseModel):
     kids: list["Node"] = []
+
+
+class Nested(RootModel[list["Nested"]]): ...
 
 
 class Plain: ...
@@ -209,3 +212,16 @@ def test_a_text_that_is_no_json_is_a_problem_of_its_own() -> None:
 def test_a_schema_that_refers_to_itself_for_ever_is_a_problem_and_no_crash() -> None:
     (problem,) = errors_of(OutputSpec[Any]({"type": "object", "$ref": "#"}), "{}")
     assert "could not be checked: RecursionError" in problem
+
+
+def test_a_type_that_contains_itself_is_shown_in_place_at_the_top() -> None:
+    shown = OutputSpec(Node).schema
+    assert (shown["type"], "$ref" in shown) == ("object", False)
+    assert shown["properties"]["kids"]["items"] == {"$ref": "#/$defs/Node"}
+    assert OutputSpec(Node).parse('{"kids":[{"kids":[]}]}')[1] == Node(kids=[Node()])
+
+
+def test_a_type_that_contains_itself_and_is_no_object_is_wrapped() -> None:
+    spec = OutputSpec(Nested)
+    assert spec.schema["type"] == "object"
+    assert spec.parse('{"value":[[],[[]]]}')[1] == Nested.model_validate([[], [[]]])

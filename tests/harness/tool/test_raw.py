@@ -211,6 +211,40 @@ async def test_a_handler_gets_a_typed_dict() -> None:
     assert await text_of(Tool.from_model(Options, look), deep=True) == "true"
 
 
+class Branch(BaseModel):
+    name: str
+    kids: list["Branch"] = []
+
+
+def test_a_model_that_contains_itself_shows_its_fields_at_the_top() -> None:
+    async def grow(branch: Branch) -> str:
+        return branch.name
+
+    shown = Tool.from_model(Branch, grow).schema.parameters
+    assert "$ref" not in shown  # which no provider takes at the top
+    assert shown["type"] == "object"
+    kids: dict[str, Any] = {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Branch"},
+        "default": [],
+    }
+    assert shown["properties"] == {"name": {"type": "string"}, "kids": kids}
+
+
+def test_a_schema_that_begins_with_a_reference_shows_what_it_leads_to() -> None:
+    defs = {"A": {"$ref": "#/$defs/B"}, "B": {"properties": {"x": {"type": "integer"}}}}
+    made = Tool.from_schema(
+        echo, name="echo", parameters={"$ref": "#/$defs/A", "required": ["x"], "$defs": defs}
+    )
+    assert made.schema.parameters == {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}},
+        "required": ["x"],
+        "$defs": defs,
+    }
+    assert errors_of(made, {}) == ("arguments.x is missing",)
+
+
 def test_a_model_that_is_no_object_is_refused() -> None:
     async def handler(value: int) -> None: ...
 

@@ -3,7 +3,7 @@
 from ._check import SchemaCheck
 from ._describe import describe, object_schema, without_properties
 from ._problems import explain_errors, kind_of, unexpected_problem
-from ._walk import Place, parts, rebuilt, referred, variants
+from ._walk import Place, parts, rebuilt, referred, rooted, variants
 
 __all__ = (
     "Place",
@@ -15,6 +15,7 @@ __all__ = (
     "parts",
     "rebuilt",
     "referred",
+    "rooted",
     "unexpected_problem",
     "variants",
     "without_properties",

@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from ..errors import InvalidRequestError
 from ..text import JsonObject, clean_json
-from ._walk import parts, rebuilt
+from ._walk import parts, rebuilt, rooted
 
 _DEFS = "#/$defs/"
 
@@ -36,11 +36,11 @@ def describe(adapter: "TypeAdapter[Any]", mode: JsonSchemaMode = "validation") -
     """Return the JSON Schema of a type, compact.
 
     Titles that only repeat a class's name are left out, and what a single place refers to stands
-    in that place.
+    in that place. A type that contains itself is described in place at the top too.
     """
     schema = cast("JsonObject", adapter.json_schema(schema_generator=_Generator, mode=mode))
     schema.pop("title", None)
-    return _inlined(schema)
+    return rooted(_inlined(schema))
 
 
 def object_schema(
@@ -61,7 +61,7 @@ def object_schema(
     if not schema:
         return {"type": "object", "properties": {}}
     try:
-        copy = cast("JsonObject", clean_json(schema))
+        copy = rooted(cast("JsonObject", clean_json(schema)))
     except (TypeError, ValueError) as exc:
         raise error(f"{what}: no JSON Schema: {exc}") from exc
     if copy.setdefault("type", "object") != "object":

@@ -17,6 +17,20 @@ _SINGLE = frozenset(
         *("unevaluatedProperties", "propertyNames", "not", "if", "then", "else", "contentSchema"),
     )
 )
+_WORDS = frozenset(
+    (
+        "title",
+        "description",
+        "default",
+        "examples",
+        "$comment",
+        "$schema",
+        "$id",
+        "$defs",
+        "definitions",
+    )
+)
+"""What says nothing of which values fit."""
 _DEEPEST = 32
 """References within references that are followed before a schema is taken to be circular."""
 
@@ -95,6 +109,26 @@ def referred(root: JsonObject, ref: str) -> JsonValue:
             case _:
                 return None
     return here
+
+
+def rooted(schema: JsonObject) -> JsonObject:
+    """Return a schema that does not begin with a reference: at the top providers want an object.
+
+    The words beside the reference count above those of what it leads to. A reference stays that
+    leads nowhere or in a circle, and one with rules beside it that are not those that it leads to.
+    """
+    made = schema
+    for _ in range(_DEEPEST):
+        ref = made.get("$ref")
+        target = referred(schema, ref) if isinstance(ref, str) else None
+        if not isinstance(target, dict):
+            return made
+        beside = {name: value for name, value in made.items() if name != "$ref"}
+        shared = (target.keys() & beside.keys()) - _WORDS
+        if any(target[name] != beside[name] for name in shared):
+            return schema
+        made = {**target, **beside}
+    return schema
 
 
 def _children(schema: JsonObject) -> Iterator[JsonObject]:

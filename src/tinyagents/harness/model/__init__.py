@@ -2,7 +2,7 @@
 
 from ._arguments import first_object, parse_arguments
 from ._chat_model import ChatModel
-from ._fit import FittedRequest, fit_request, told_format
+from ._fit import FittedRequest, fit_request, told_format, told_media
 from ._profile import MEDIA, CapabilitySet, Modality, ModelProfile
 from ._registry import ModelBinding, ModelRegistry
 from ._request import (
@@ -79,4 +79,5 @@ __all__ = (
     "merge_stream",
     "parse_arguments",
     "told_format",
+    "told_media",
 )

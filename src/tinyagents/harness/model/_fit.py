@@ -75,6 +75,23 @@ def told_format(request: ModelRequest) -> ModelRequest:
     return _instructed(replace(request, response_format=None), text)
 
 
+def told_media(block: Block) -> TextBlock:
+    """Return a text in the place of an image, a sound or a file that cannot be sent."""
+    match block:
+        case ImageBlock():
+            kind = "An image"
+        case AudioBlock(transcript=str(text)):
+            return TextBlock(text=text)
+        case AudioBlock():
+            kind = "A sound"
+        case _:
+            kind = "A file"
+    name = block.name if isinstance(block, FileBlock) else None
+    facts = [str(fact) for fact in (name, getattr(block, "media_type", None)) if fact]
+    about = f" ({', '.join(facts)})" if facts else ""
+    return TextBlock(text=f"[{kind}{about} was left out: this model cannot take it.]")
+
+
 def unknown_model(profile: ModelProfile) -> str:
     """Return what to add to a refusal where the model is not known; empty where it is."""
     if profile.known:
@@ -125,7 +142,7 @@ class _Fitting:
         for block in message.content:
             if block.type in refused:
                 found[f"a `{block.type}` block in {where}"] = None
-        content = [_told(b) if b.type in refused else b for b in message.content]
+        content = [told_media(b) if b.type in refused else b for b in message.content]
         return message.model_copy(update={"content": content})
 
     def fit_tools(self) -> None:
@@ -230,20 +247,3 @@ def _instructed(request: ModelRequest, text: str) -> ModelRequest:
 
 def _holds(message: Message, kinds: AbstractSet[str]) -> bool:
     return any(block.type in kinds for block in message.content)
-
-
-def _told(block: Block) -> TextBlock:
-    """Return a text in the place of what cannot be sent."""
-    match block:
-        case ImageBlock():
-            kind = "An image"
-        case AudioBlock(transcript=str(text)):
-            return TextBlock(text=text)
-        case AudioBlock():
-            kind = "A sound"
-        case _:
-            kind = "A file"
-    name = block.name if isinstance(block, FileBlock) else None
-    facts = [str(fact) for fact in (name, getattr(block, "media_type", None)) if fact]
-    about = f" ({', '.join(facts)})" if facts else ""
-    return TextBlock(text=f"[{kind}{about} was left out: this model cannot take it.]")

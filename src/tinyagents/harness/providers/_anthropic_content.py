@@ -30,6 +30,7 @@ from ..message import (
     ToolMessage,
     ToolResultBlock,
 )
+from ..model import told_media
 from ..text import JsonObject, dump_json, encode_json
 from ._anthropic_models import MessagesPreset
 from ._json import as_object, as_text
@@ -93,7 +94,7 @@ class ContentEncoder:
                 parts = self._parts(message.content, "a system message", media=False)
             case _:
                 parts = self._parts(message.content, "a user message", media=True)
-        kinds = [part.get("type") in _MARKABLE for part in parts]
+        kinds = [as_text(part.get("type")) in _MARKABLE for part in parts]
         last = len(kinds) - 1 - kinds[::-1].index(True) if True in kinds else -1
         own = as_object((message.provider_data or {}).get(self._data_name)) or {}
         container = as_object(own.get("container")) or {}
@@ -192,8 +193,10 @@ class ContentEncoder:
                     parts.append(self._call(block))
                 case ToolCallBlock() | ToolResultBlock():
                     continue
-                case AudioBlock(transcript=str(text)) if text:
-                    parts.append({"type": "text", "text": text})
+                case ImageBlock() | AudioBlock() | FileBlock():
+                    # Another provider's: the API takes none in what an assistant said.
+                    if text := told_media(block).text:
+                        parts.append({"type": "text", "text": text})
                 case _:
                     parts.extend(self._parts((block,), "an assistant message", media=False))
         return parts

@@ -62,6 +62,8 @@ class ClaudeTraits:
     thinking: ThinkingStyle = "budget"
     sampling: bool = True
     """Takes ``temperature`` and ``top_p``."""
+    one_sampling: bool = False
+    """Takes either of the two, and not both."""
     json_schema: bool | None = None
     """Its answer can be held to a JSON schema."""
     reasoning: bool | None = None
@@ -71,7 +73,8 @@ def claude_traits(model: str) -> ClaudeTraits:
     """Return what a model takes. A Claude without a known version is taken to be of the newest.
 
     Adaptive thinking alone, and no sampling, from 4.7 on: NousResearch/hermes-agent issue 11137 and
-    openrouter.ai/docs on migrating to Claude 4.7, 2026. Sizes and prices are in the table of models.
+    openrouter.ai/docs on migrating to Claude 4.7, 2026. One of temperature and top_p from 4.1 on:
+    open-webui/pipelines pull request 546, 2025. Sizes and prices are in the table of models.
     """
     lowered = model.lower()
     if "claude" not in lowered:
@@ -80,6 +83,7 @@ def claude_traits(model: str) -> ClaudeTraits:
     return ClaudeTraits(
         thinking="adaptive" if version >= (4, 7) else "either" if version >= (4, 6) else "budget",
         sampling=version < (4, 7),
+        one_sampling=version >= (4, 1),
         json_schema=version >= (4, 5) or ("opus" in lowered and version == (4, 1)),
         reasoning=version >= (3, 7),
     )

@@ -15,7 +15,7 @@ from ..model import (
 from ..text import JsonObject
 from ._anthropic_models import ClaudeTraits
 from ._json import as_integer, as_object
-from ._schema import ANTHROPIC_STRICT, close_schema, step
+from ._schema import ANTHROPIC_STRICT, close_schema, step, with_told
 
 DEFAULT_MAX_TOKENS: Final = 16_384
 """The API wants ``max_tokens``: this, and a thinking budget on top, unless the model has less."""
@@ -37,6 +37,9 @@ _LIMITS: Final[tuple[str, ...]] = (
     *("minLength", "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
 )
 """Keywords that the API refuses in the schema of an answer; told in words, they still guide."""
+
+_LEAST_THINKING_TOP_P: Final = 0.95
+"""https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Feature compatibility"."""
 
 Refuse: TypeAlias = Callable[[str], InvalidRequestError]
 """Makes the error for what a model cannot take."""
@@ -110,12 +113,18 @@ def _add_sampling(
     if settings.top_p is not None:
         if not traits.sampling:
             raise refuse("the setting `top_p`")
+        if thinks and settings.top_p < _LEAST_THINKING_TOP_P:
+            raise refuse(
+                f"a `top_p` of {settings.top_p} while it thinks: the least is {_LEAST_THINKING_TOP_P}"
+            )
         fields["top_p"] = settings.top_p
     temperature = settings.temperature
     if temperature is None or not traits.sampling:
         return []  # that a model takes none is told where the request is fitted to it
     if thinks:
         return ["a temperature was left out: the model takes none while it thinks (`reasoning`)"]
+    if settings.top_p is not None and traits.one_sampling:
+        raise refuse("`temperature` and `top_p` at once: one of them")
     if temperature > 1:
         raise refuse(f"a temperature of {temperature}: it goes from 0 to 1")
     fields["temperature"] = temperature
@@ -196,9 +205,5 @@ def _without_limits(schema: JsonObject, path: str, described: list[str]) -> Json
     least = made.get("minItems")
     if least not in (None, 0, 1):
         told["minItems"] = made.pop("minItems")
-    if told:
-        words = ", ".join(f"{name}: {value}" for name, value in told.items())
-        known = made.get("description")
-        made["description"] = f"{known} ({words})" if known else words
-        described.extend(f"`{path}`: `{name}` is only described" for name in told)
-    return made
+    described.extend(f"`{path}`: `{name}` is only described" for name in told)
+    return with_told(made, told)

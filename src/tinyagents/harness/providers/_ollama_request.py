@@ -16,6 +16,7 @@ from ..message import (
     AudioBlock,
     Block,
     CitationBlock,
+    FileBlock,
     ImageBlock,
     JsonBlock,
     Message,
@@ -35,6 +36,7 @@ from ..model import (
     ReasoningConfig,
     ToolChoice,
     ToolSchema,
+    told_media,
 )
 from ..text import JsonObject, dump_json, encode_json
 from ..tool import wire_names
@@ -256,8 +258,8 @@ class OllamaRequestEncoder:
                     self._add_extension(block, calls)
                 case ImageBlock():
                     images.append(self._image(block, "an assistant message"))
-                case AudioBlock(transcript=str(text)):
-                    texts.append(text)
+                case AudioBlock() | FileBlock():
+                    texts.append(told_media(block).text)
                 case CitationBlock():
                     continue  # the API has no place for it
                 case _:

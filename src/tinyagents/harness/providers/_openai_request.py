@@ -40,6 +40,7 @@ from ..model import (
     ReasoningConfig,
     ResponseFormat,
     ToolSchema,
+    told_media,
 )
 from ..text import JsonObject, dump_json, encode_json
 from ._json import as_object, body_bytes
@@ -287,10 +288,11 @@ class ChatRequestEncoder:
                         as_parts = self._add_extension(parts, calls, block) or as_parts
                 case AudioBlock() if "id" in own:
                     wire["audio"] = {"id": own["id"]}
-                case AudioBlock(transcript=str(text)):
-                    parts.append({"type": "text", "text": text})
                 case ImageBlock(url=str(url)) if "images" in own:
                     _append(wire, "images", {"type": "image_url", "image_url": {"url": url}})
+                case ImageBlock() | AudioBlock() | FileBlock():
+                    # Another provider's: the API takes none in what an assistant said.
+                    parts.append({"type": "text", "text": told_media(block).text})
                 case CitationBlock():
                     continue  # the API has no place for what it reported
                 case _:

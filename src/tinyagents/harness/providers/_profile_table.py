@@ -31,6 +31,9 @@ class KnownModel(ModelProfile, frozen=True, extra="forbid", defer_build=True):
     last slash."""
     provider: str = ""
     """The only provider of which the row holds; empty: of every one."""
+    # From a file: a size of nothing would make every request wrong.
+    max_input_tokens: int | None = Field(default=None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=1)
     priced_at: tuple[str, ...] = ()
     """The providers whose price ``pricing`` is; empty: of every one."""
     note: str = ""

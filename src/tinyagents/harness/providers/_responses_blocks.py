@@ -101,7 +101,7 @@ class BlockReader:
             start += offset
         if end is not None:
             end += offset
-        kind = note.get("type")
+        kind = as_text(note.get("type"))
         if kind == "url_citation":
             url, title = as_text(note.get("url")), as_text(note.get("title"))
             yield CitationBlock(url=url, title=title, start=start, end=end)

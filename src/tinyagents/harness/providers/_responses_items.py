@@ -27,7 +27,7 @@ from ..message import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from ..model import parse_arguments
+from ..model import parse_arguments, told_media
 from ..text import JsonObject, dump_json
 from ._openai_wire import Refuse, derived_id, own_of, safe_id, wire_name
 from ._responses_presets import ResponsesPreset
@@ -35,7 +35,7 @@ from ._responses_presets import ResponsesPreset
 _INPUT_PARTS: Final = frozenset({"input_text", "input_image", "input_file", "input_audio"})
 _LONGEST_CALL_ID: Final = 64
 """Characters: what OpenAI takes."""
-_DEPENDENTS: Final = frozenset({"message", "function_call"})
+_DEPENDENTS: Final = ("message", "function_call")
 """Items whose id must not be sent without the reasoning that led to them."""
 
 
@@ -243,8 +243,9 @@ class ItemEncoder:
                     _add_extension(answer, _object(block.data))
             case ImageBlock(data=data) if item:
                 answer.add({**item, "result": data})
-            case AudioBlock(transcript=str(text)):
-                answer.say(text)
+            case ImageBlock() | AudioBlock() | FileBlock():
+                # Another provider's: the API takes none in what an assistant said.
+                answer.say(told_media(block).text)
             case CitationBlock():
                 return  # its text's item holds it
             case _:

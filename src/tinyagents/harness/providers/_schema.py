@@ -1,15 +1,26 @@
 """JSON Schemas in the forms that providers can read, or hold an answer to."""
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ..json_schema import Place, parts, rebuilt, referred
+from ..json_schema import Place, kind_of, parts, rebuilt, referred, rooted
 from ..text import JsonObject
 from ._json import as_list, as_object
 
 _ALLOWED = frozenset(("properties", "$defs", "definitions", "items", "anyOf", "allOf"))
 """Where strict mode allows a schema within another."""
 _DEFINITIONS = frozenset(("$defs", "definitions"))
+_TELLING = frozenset(("type", "anyOf", "oneOf", "allOf", "$ref"))
+"""What tells which values fit; strict mode wants one of them in every schema."""
+_ANNOTATIONS: Final = frozenset(
+    {
+        *("discriminator", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("contentEncoding", "contentMediaType", "$comment"),
+    }
+)
+_BEYOND_GRAMMARS: Final = re.compile(r"\(\?(?:[=!]|<[=!])|\\[bB1-9]")
+"""What no grammar can hold an answer to: a look around, a word's bounds, a reference back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +33,14 @@ class StrictRules:
     """A schema may contain itself."""
     refused: frozenset[str]
     """Keywords that it has no place for."""
-    dropped: frozenset[str] = frozenset({"discriminator"})
+    dropped: frozenset[str] = _ANNOTATIONS
     """Keywords that it has no place for, and that say nothing of which values fit."""
-    formats: frozenset[str] | None = None
-    """The formats of texts that it knows; ``None``: any."""
+    formats: frozenset[str]
+    """The formats of texts that it knows."""
+    formats_told: bool = False
+    """Another format is told in the description; otherwise it is in the way."""
+    object_root: bool = False
+    """At the top it takes nothing but an object."""
 
 
 _COMPOSED = frozenset(
@@ -36,15 +51,15 @@ _COMPOSED = frozenset(
     }
 )
 
+_FORMATS = frozenset(
+    ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
+)
+
 OPENAI_STRICT: Final = StrictRules(
     refused=_COMPOSED | {"allOf"},
-    dropped=frozenset({"discriminator", "default"}),
-    formats=frozenset(
-        {
-            *("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6"),
-            "uuid",
-        }
-    ),
+    dropped=_ANNOTATIONS | {"default"},
+    formats=_FORMATS,
+    object_root=True,
 )
 """https://developers.openai.com/api/docs/guides/structured-outputs, "Supported schemas"."""
 
@@ -52,6 +67,8 @@ ANTHROPIC_STRICT: Final = StrictRules(
     optional=True,
     recursion=False,
     refused=_COMPOSED - {"uniqueItems", "maxProperties", "minProperties"},
+    formats=_FORMATS | {"uri"},
+    formats_told=True,
 )
 """https://platform.claude.com/docs/en/build-with-claude/structured-outputs, "JSON Schema limitations".
 
@@ -82,16 +99,19 @@ def close_schema(
 
     Closing what was left open says nothing new of what the application expects; making an optional
     property required does, so that is only done when asked for. A schema that contains itself keeps
-    its references. ``oneOf`` is read as ``anyOf``: what came back is checked in any case.
+    its references. ``oneOf`` is read as ``anyOf``, and a pattern that no grammar can hold an answer
+    to is told in the description: what came back is checked in any case.
 
     Args:
         schema: The schema; it is not changed.
         rules: What the provider takes.
         require_all: Make every property required.
     """
-    rooted = _rooted(schema)
-    closing = _Closing(rooted, rules, require_all=require_all)
-    closed = closing.close(rooted, "$")
+    root = rooted(schema)
+    closing = _Closing(root, rules, require_all=require_all)
+    closed = closing.close(root, "$")
+    if rules.object_root and (closed.get("type") != "object" or "anyOf" in closed):
+        closing.obstacles.append("`$` is no object")
     return ClosedSchema(closed, closing.obstacles, closing.optional)
 
 
@@ -124,14 +144,13 @@ def _resolved(root: JsonObject, schema: JsonObject, above: tuple[str, ...]) -> J
     return rebuilt(schema, inner)
 
 
-def _rooted(schema: JsonObject) -> JsonObject:
-    """Return a schema that does not begin with a reference: at the top providers want an object."""
-    ref = schema.get("$ref")
-    target = as_object(referred(schema, ref)) if isinstance(ref, str) else None
-    if target is None:
+def with_told(schema: JsonObject, told: JsonObject) -> JsonObject:
+    """Return a schema whose description tells what it has no keywords for."""
+    if not told:
         return schema
-    beside = {name: value for name, value in schema.items() if name != "$ref"}
-    return {**target, **beside}
+    words = ", ".join(f"{name}: {value}" for name, value in told.items())
+    known = schema.get("description")
+    return {**schema, "description": f"{known} ({words})" if known else words}
 
 
 class _Closing:
@@ -156,6 +175,7 @@ class _Closing:
         for name in self._rules.dropped & made.keys():
             del made[name]
         self._note_keywords(made, path)
+        made = self._typed(self._told(made, path), path)
         kinds = as_list(made.get("type")) or [made.get("type")]
         if "object" in kinds or "properties" in made:
             self._close_object(made, path)
@@ -168,9 +188,37 @@ class _Closing:
             *(["oneOf"] * ("oneOf" in made)),
         ]
         self.obstacles.extend(f"`{path}` has `{name}`" for name in refused)
-        kind = made.get("format")
-        if rules.formats is not None and isinstance(kind, str) and kind not in rules.formats:
-            self.obstacles.append(f"`{path}` has the format `{kind}`")
+
+    def _told(self, made: JsonObject, path: str) -> JsonObject:
+        """Return the part with its description telling the rules that nothing can enforce."""
+        told: JsonObject = {}
+        kind, pattern = made.get("format"), made.get("pattern")
+        if isinstance(kind, str) and kind not in self._rules.formats:
+            if self._rules.formats_told:
+                told["format"] = made.pop("format")
+            else:
+                self.obstacles.append(f"`{path}` has the format `{kind}`")
+        if isinstance(pattern, str) and _BEYOND_GRAMMARS.search(pattern):
+            told["pattern"] = made.pop("pattern")
+        return with_told(made, told)
+
+    def _typed(self, made: JsonObject, path: str) -> JsonObject:
+        """Return the part with the type that its values have, where it lists them without one."""
+        if _TELLING & made.keys():
+            return made
+        if "properties" in made:
+            return {**made, "type": "object"}
+        values = [made["const"]] if "const" in made else as_list(made.get("enum"))
+        if not values:
+            self.obstacles.append(f"`{path}` takes values of any type")
+            return made
+        sorts: dict[str, list[Any]] = {}
+        for value in values:
+            sorts.setdefault(kind_of(value), []).append(value)
+        if len(sorts) == 1:
+            return {**made, "type": next(iter(sorts))}
+        beside = {name: value for name, value in made.items() if name not in ("enum", "const")}
+        return {**beside, "anyOf": [{"type": kind, "enum": of} for kind, of in sorts.items()]}
 
     def _note_reference(self, made: JsonObject, path: str) -> JsonObject:
         """Return the part with nothing beside a reference, which strict mode gives no company."""

@@ -79,6 +79,11 @@ _NO_TOOLS: Final = (
     r"|invalid parameter|extra inputs|not enabled"
 )
 
+_NOT_STRICT: Final = (
+    "schemas were sent without `strict`, since the server refuses it: the answer is held to them by "
+    "the check behind it alone"
+)
+
 _RULES: Final = (
     _Rule(
         shape="plain_call",
@@ -120,8 +125,16 @@ _RULES: Final = (
         asked=lambda request, settings: _asks_strict(request),
         says=_about(r"\bstrict\b|schema for (?:function|response_format)|invalid_json_schema"),
         names=("response_format", "text", "tools", "strict"),
-        notice="schemas were sent without `strict`, since the server refuses it: the answer is held "
-        "to them by the check behind it alone",
+        notice=_NOT_STRICT,
+    ),
+    _Rule(
+        # A server that has no such field refuses it with `false` too.
+        shape="strict_schema",
+        sent=lambda body: any("strict" in tool for tool in _tools(body)),
+        asked=lambda request, settings: _asks_strict(request),
+        says=_about(r"\bstrict\b"),
+        names=("tools", "strict"),
+        notice=_NOT_STRICT,
     ),
     _Rule(
         shape="output_limit",

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from ..errors import InvalidRequestError, StructuredOutputError
-from ..json_schema import SchemaCheck, describe, explain_errors
+from ..json_schema import SchemaCheck, describe, explain_errors, rooted
 from ..model import JsonSchemaFormat, ModelProfile, ToolSchema
 from ..text import JsonObject, clean_json, encode_json, parse_json, unfenced
 
@@ -51,7 +51,8 @@ class OutputSpec(Generic[T]):
             self.name = _type_name(output)
         description = self.schema.get("description")
         self.description: str | None = description if isinstance(description, str) else None
-        if self.schema.get("type") != "object" and "$ref" not in self.schema:
+        self.schema = rooted(self.schema)
+        if self.schema.get("type") != "object":
             # Providers take object schemas only, at the top.
             self._wrapped = True
             self.schema = _wrapping(self.schema)

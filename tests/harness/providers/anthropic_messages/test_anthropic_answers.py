@@ -45,6 +45,25 @@ async def test_whole_and_streamed_answers_make_the_same_message(case: str) -> No
     assert plain == await streamed([start(), *events, *end()])
 
 
+@pytest.mark.parametrize("kind", [["odd"], {}, 5, None])
+async def test_a_block_whose_type_is_no_text_is_kept_and_goes_back(kind: Any) -> None:
+    content = [{"type": kind, "data": 1}, {"type": "text", "text": "hi"}]
+    sent: list[Any] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(orjson.loads(request.content))
+        said = {"role": "assistant", "content": content, "stop_reason": "end_turn", "usage": USAGE}
+        return httpx.Response(200, json=said)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        asked = model(client)
+        response = await asked.invoke(REQUEST)
+        assert response.text == "hi"
+        again = [*REQUEST.messages, response.message, *REQUEST.messages]
+        await asked.invoke(ModelRequest(messages=again))
+    assert sent[1]["messages"][1]["content"] == content
+
+
 @pytest.mark.parametrize("case", [name for name in ANSWERS if name != "an empty text"])
 async def test_an_answer_goes_back_as_it_came(case: str) -> None:
     content, events, _ = ANSWERS[case]

@@ -163,14 +163,12 @@ async def test_settings_have_their_fields(router: respx.MockRouter) -> None:
     assert await settings_sent(
         router,
         max_tokens=7,
-        temperature=0.5,
         top_p=0.9,
         stop=("END",),
         user="u-1",
         provider_options={"top_k": 5, "metadata": {"more": "x"}, "service_tier": "auto"},
     ) == {
         "max_tokens": 7,
-        "temperature": 0.5,
         "top_p": 0.9,
         "stop_sequences": ["END"],
         "metadata": {"user_id": "u-1", "more": "x"},
@@ -338,3 +336,17 @@ async def test_a_base_url_may_end_with_or_without_its_version(
 ) -> None:
     await body_of(router, model(base_url=base_url))
     assert str(router.calls.last.request.url) == address
+
+
+async def test_older_models_take_a_temperature_beside_top_p(router: respx.MockRouter) -> None:
+    settings = ModelSettings(temperature=0.5, top_p=0.9, max_tokens=7)
+    body = await body_of(router, model("claude-sonnet-4-20250514"), HI, settings=settings)
+    assert (body["temperature"], body["top_p"]) == (0.5, 0.9)
+
+
+async def test_a_temperature_is_left_out_beside_top_p_while_it_thinks(
+    router: respx.MockRouter,
+) -> None:
+    settings = ModelSettings(temperature=0.5, top_p=0.95, reasoning=ReasoningConfig(effort="low"))
+    body = await body_of(router, model(), HI, settings=settings)
+    assert ("temperature" in body, body["top_p"]) == (False, 0.95)

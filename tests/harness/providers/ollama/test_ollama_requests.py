@@ -288,8 +288,6 @@ async def test_an_image_of_another_model_is_sent_as_an_image(router: respx.MockR
 @pytest.mark.parametrize(
     "block",
     [
-        FileBlock(data=PNG, media_type="application/pdf"),
-        AudioBlock(data=PNG, media_type="audio/wav"),
         ToolResultBlock(tool_call_id="s"),
         ProviderExtensionBlock(provider="ollama", data={"odd": 1}),
     ],

@@ -58,6 +58,7 @@ BOXED = {
     "start_index": 0,
     "end_index": 1,
 }
+ODD_NOTES: list[dict[str, Any]] = [{"type": "odd"}, {"type": ["odd"]}, {"type": {}}]
 SEARCH = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"q": "x"}}
 DRAWN = {"id": "ig_1", "type": "image_generation_call", "status": "completed"}
 
@@ -143,12 +144,12 @@ ANSWERS: dict[str, tuple[dict[str, Any], list[Block], str]] = {
         "length",
     ),
     "citations": (
-        response(message(text("Hi."), text("Yes", WEB, FILE, BOXED, {"type": "odd"}))),
+        response(message(text("Hi."), text("Yes", WEB, FILE, BOXED, *ODD_NOTES))),
         [
             TextBlock(text="Hi.", provider_data=own(item=FRAME, part=PART)),
             TextBlock(
                 text="Yes",
-                provider_data=own(item=FRAME, part=text("", WEB, FILE, BOXED, {"type": "odd"})),
+                provider_data=own(item=FRAME, part=text("", WEB, FILE, BOXED, *ODD_NOTES)),
             ),
             CitationBlock(url="https://x", title="X", start=3, end=5),
             CitationBlock(title="a.txt", provider_data={NAME: FILE}),
