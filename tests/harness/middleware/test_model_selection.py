@@ -196,13 +196,22 @@ async def test_where_choosing_fails_all_tools_are_offered_and_an_event_says_so(
 
 async def test_a_choice_that_takes_too_long_is_given_up() -> None:
     chooser = ScriptedModel([hang()])
-    model = ScriptedModel([say("done")])
+    model = ScriptedModel([say("done", usage=Usage(input_tokens=5, output_tokens=1))])
     gate = ModelToolSelectionMiddleware(chooser, max_tools=1, timeout=0.01)
     run = await make(model, gate).invoke(None, "go")
     assert offered(model) == [list(NAMES)]
     (failed,) = (event for event in run.events if isinstance(event, ToolSelectionFailed))
     assert failed.error == "no answer in time"
-    assert run.usage.source == "estimated"
+    # Nobody knows what it took, and it may have been billed.
+    assert (run.usage.total_tokens, run.usage.source) == (6, "estimated")
+
+
+async def test_a_choosing_model_that_was_cancelled_ends_the_run() -> None:
+    chooser = ScriptedModel([fail(RunCancelledError("the run was cancelled"))])
+    model = ScriptedModel([say("never")])
+    with pytest.raises(RunCancelledError):
+        await make(model, ModelToolSelectionMiddleware(chooser, max_tools=1)).invoke(None, "go")
+    assert model.requests == []
 
 
 @pytest.mark.parametrize("by_token", [True, False])
