@@ -18,6 +18,7 @@ from .ids import IdGenerator, RunId, ThreadId
 from .limits import RunLimits
 from .text import clean_json, clean_text
 from .usage import Usage, UsageTotals
+from .workspace import WorkspaceDescriptor
 
 __all__ = (
     "Control",
@@ -51,6 +52,8 @@ class RunConfig(BaseModel):
     """Lowers the harness's limits for this run; it never raises one."""
     depth: Annotated[int, Field(ge=0)] = 0
     """How many runs this one is inside of."""
+    workspace: WorkspaceDescriptor | None = None
+    """The files that the run may touch: a part of what its harness and the run around it have."""
 
     @field_serializer("limits")
     def _only_what_is_set(self, limits: RunLimits | None) -> dict[str, Any] | None:
@@ -140,6 +143,7 @@ class RunContext(Generic[DataT]):
         "state",
         "streaming",
         "usage",
+        "workspace",
     )
 
     def __init__(
@@ -160,6 +164,7 @@ class RunContext(Generic[DataT]):
         usage: UsageTotals | None = None,
         cost: CostTotals = CostTotals.ZERO,
         answers: Mapping[str, JsonValue] | None = None,
+        workspace: WorkspaceDescriptor | None = None,
     ) -> None:
         self.config: RunConfig = config
         self.data: DataT = data
@@ -181,6 +186,8 @@ class RunContext(Generic[DataT]):
         """The cost of the run so far, that of runs inside it too."""
         self.answers: Mapping[str, JsonValue] = answers or {}
         """What was answered to the :class:`Interrupt` requests of hooks, in the order of asking."""
+        self.workspace: WorkspaceDescriptor | None = workspace
+        """The files that the run may touch; ``None`` where nobody has said."""
         self.ended: bool = False
         """Whether the run has ended: nothing that is emitted now is recorded."""
         self.control: Control | None = None

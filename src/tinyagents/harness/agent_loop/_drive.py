@@ -16,6 +16,7 @@ from ._phases import PHASES, check_boundary, wall_clock_over
 from ._result import AgentRun
 from ._run import LoopRun
 from ._tool_calls import settle
+from ._workspace import leave_workspace_quietly
 
 _log = logging.getLogger("tinyagents.agent_loop")
 
@@ -132,6 +133,7 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
             with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
                 await run_error_hooks(hooks, ctx, error)
     finally:
+        await leave_workspace_quietly(run)
         # A native cancellation breaks into the hooks; the run ends with its event all the same.
         ctx.emit(
             "run.failed",

@@ -25,6 +25,7 @@ from ..structured import OutputSpec
 from ..tool import ToolContext, ToolRegistry
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
 from ._resume import check_config, continued, reconfigured
+from ._workspace import run_workspace
 
 if TYPE_CHECKING:
     from ..stream import StreamMode
@@ -322,7 +323,7 @@ def _new_context(
     parent: RunContext[Any] | None,
     token: CancellationToken | None,
 ) -> RunContext[Any]:
-    config = snapshot.config
+    config = snapshot.config = run_workspace(spec, snapshot, parent)
     origin = EventOrigin(
         run_id=config.run_id,
         root_run_id=config.root_run_id,
@@ -358,6 +359,7 @@ def _new_context(
         usage=snapshot.usage,
         cost=snapshot.cost,
         answers=snapshot.answers,
+        workspace=config.workspace,
     )
 
 
