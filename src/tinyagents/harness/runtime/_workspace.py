@@ -1,7 +1,7 @@
 """Which files a run may touch: what its harness, its configuration and the run around it say."""
 
 import os
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from ..agent_loop import AgentSpec, RunSnapshot
 from ..context import RunConfig, RunContext
@@ -13,7 +13,7 @@ WorkspaceLike: TypeAlias = WorkspaceDescriptor | WorkspaceIsolation | str | os.P
 
 
 def workspace_parts(
-    workspace: WorkspaceLike | None,
+    workspace: object,
 ) -> tuple[WorkspaceDescriptor | None, WorkspaceIsolation | None]:
     """Return a workspace for all runs, or who makes those of single ones.
 
@@ -24,7 +24,7 @@ def workspace_parts(
         return workspace, None
     if isinstance(workspace, str | os.PathLike):
         try:
-            return WorkspaceDescriptor(root=os.fspath(workspace)), None
+            return WorkspaceDescriptor(root=cast("str", workspace)), None
         except ValueError as exc:
             raise ConfigurationError(f"`workspace` is no folder: {workspace!r}") from exc
     if isinstance(workspace, type) or not isinstance(workspace, WorkspaceIsolation):

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -82,7 +82,7 @@ def located(
     within: Sequence[str],
     follow: bool = True,
     create: bool = False,
-) -> Iterator[Place]:
+) -> Generator[Place]:
     """Hold open the folder that a path leads to.
 
     Args:

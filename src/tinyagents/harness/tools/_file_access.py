@@ -1,7 +1,7 @@
 """From the path that a model gives to a file of the run's workspace, and from errors to its words."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -63,7 +63,7 @@ def target(ctx: ToolContext[Any], path: str) -> Target:
 
 
 @contextmanager
-def told_to_model(ctx: ToolContext[Any], path: str) -> Iterator[None]:
+def told_to_model(ctx: ToolContext[Any], path: str) -> Generator[None]:
     """Turn what goes wrong with a path into words for the model, and report an attempt to leave.
 
     The words name the path as the model gave it, and nothing of what is outside the workspace.

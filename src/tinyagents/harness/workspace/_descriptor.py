@@ -2,7 +2,7 @@
 
 import os
 from pathlib import PurePath
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -52,7 +52,7 @@ class WorkspaceDescriptor(BaseModel):
     @classmethod
     def _all_absolute(cls, paths: object) -> object:
         if isinstance(paths, list | tuple):
-            return tuple(map(_absolute, paths))
+            return tuple(map(_absolute, cast("tuple[object, ...]", paths)))
         return paths
 
     @property
@@ -171,9 +171,7 @@ def shown_path(path: str) -> str:
 
 
 def _absolute(path: object) -> str:
-    if not isinstance(path, str | os.PathLike):
-        raise ValueError("a path is a text")
-    text = os.fspath(path)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    text = cast("object", os.fspath(path)) if isinstance(path, str | os.PathLike) else path
     if not isinstance(text, str) or not text or "\0" in text:
         raise ValueError("a folder is a path that is not empty and holds no NUL")
     return os.path.abspath(text)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from subprocess import DEVNULL, PIPE
 
 import anyio
-from anyio.abc import Process
+from anyio.abc import ByteReceiveStream, Process
 
 from ..concurrency import CLEAN_UP_SECONDS
 from ..errors import WorkspaceError
@@ -77,9 +77,11 @@ async def git(
     raise _failed(arguments, errors.decode("utf-8", "replace").strip()[:_MOST_SHOWN])
 
 
-async def _read(stream: object, into: bytearray, arguments: Sequence[str]) -> None:
-    assert stream is not None
-    async for chunk in stream:  # type: ignore[attr-defined]
+async def _read(
+    stream: ByteReceiveStream | None, into: bytearray, arguments: Sequence[str]
+) -> None:
+    assert stream is not None, "git was started with pipes"
+    async for chunk in stream:
         into += chunk
         if len(into) > _MOST_OUTPUT:
             raise _failed(arguments, f"it wrote more than {_MOST_OUTPUT} bytes")

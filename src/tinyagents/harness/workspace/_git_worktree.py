@@ -3,11 +3,13 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import anyio
 
+from ..concurrency import in_thread
 from ..errors import WorkspaceError
 from ._descriptor import SandboxMode, WorkspaceDescriptor
 from ._git import git
@@ -99,12 +101,12 @@ class GitWorktreeWorkspace:
         root, branch = os.path.join(self._folder, name), self._prefix + name
         if not await anyio.Path(root).exists():
             await self._ignore_folder()
-            if await self._commit(f"refs/heads/{branch}") is None:
-                start = await self._start()
+            tip = await self._commit(f"refs/heads/{branch}")
+            start = tip or await self._start()
+            if tip is None or await self._commit(self._base_ref(name)) is None:
                 await self._git("update-ref", self._base_ref(name), start)
-                await self._add("worktree", "add", "--quiet", "-b", branch, root, start, name=name)
-            else:
-                await self._add("worktree", "add", "--quiet", root, branch, name=name)
+            what = ("-b", branch, root, start) if tip is None else (root, branch)
+            await self._add("worktree", "add", "--quiet", *what, name=name)
         return WorkspaceDescriptor(root=root, policy_id=run_id, sandbox=self._sandbox)
 
     async def cleanup(self, workspace: WorkspaceDescriptor) -> None:
@@ -194,14 +196,12 @@ class GitWorktreeWorkspace:
         """
         output = await self._git("worktree", "list", "--porcelain", "-z")
         roots = [line.removeprefix("worktree ") for line in output.split("\0")]
-        folder = Path(os.path.realpath(self._folder))
-        return tuple(
-            sorted(
-                os.path.join(self._folder, Path(root).name)
-                for root in roots
-                if Path(os.path.realpath(root)).parent == folder
-            )
-        )
+        return await in_thread(partial(self._ours, roots))
+
+    def _ours(self, roots: Sequence[str]) -> tuple[str, ...]:
+        folder = os.path.realpath(self._folder)
+        found = [root for root in roots if os.path.dirname(os.path.realpath(root)) == folder]
+        return tuple(sorted(os.path.join(self._folder, os.path.basename(root)) for root in found))
 
     def _name(self, workspace: WorkspaceDescriptor) -> str:
         """Return what a worktree is named, if it is one of ours: it may be removed."""
@@ -258,10 +258,20 @@ class GitWorktreeWorkspace:
 
     async def _inside(self, workspace: WorkspaceDescriptor, *arguments: str) -> str:
         """Run git on a worktree, by the repository's own data about it."""
-        name = self._name(workspace)
+        self._name(workspace)
         common = (await self._git("rev-parse", "--git-common-dir")).strip()
-        git_dir = os.path.join(self._repository, common, "worktrees", name)
+        own_data = Path(self._repository, common, "worktrees")
+        git_dir = await in_thread(partial(_data_of, own_data, workspace.root))
         return await git(arguments, repository=workspace.root, git_dir=git_dir) or ""
+
+
+def _data_of(worktrees: Path, root: str) -> str:
+    """Find where a repository keeps its data about a worktree: not always under its name."""
+    wanted = os.path.realpath(root)
+    for place in worktrees.glob("*/gitdir"):
+        if os.path.realpath(os.path.dirname(place.read_text("utf-8").strip())) == wanted:
+            return str(place.parent)
+    raise WorkspaceError(f"git knows of no worktree at {root!r}", reason="git")
 
 
 def _file_diff(line: str) -> FileDiff:

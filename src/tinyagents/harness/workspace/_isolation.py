@@ -35,7 +35,7 @@ class SharedRootWorkspace:
     ) -> None:
         self._descriptor = WorkspaceDescriptor(
             root=os.fspath(root),
-            trusted_roots=tuple(map(os.fspath, trusted_roots)),
+            trusted_roots=tuple(os.fspath(each) for each in trusted_roots),
             sandbox=sandbox,
         )
 
