@@ -359,9 +359,13 @@ def test_a_file_swapped_for_a_link_while_it_is_changed_never_leads_out(
 
     seen: set[bytes] = set()
 
+    def change(content: bytes) -> bytes:
+        seen.add(content)
+        return content
+
     def attempt() -> bool:
         try:
-            change_inside(root, "a.txt", lambda content: (seen.add(content), content)[1], max_bytes=9)
+            change_inside(root, "a.txt", change, max_bytes=9)
         except (UnsafePathError, OSError):
             return False
         return True

@@ -175,7 +175,9 @@ async def test_only_its_own_worktrees_are_touched(repository: Path) -> None:
     assert (repository / "a.txt").exists()
 
 
-@pytest.mark.parametrize("run_id", ["../../x", "-f", "a b", "", "x" * 300, "ünï", "a..b.lock", "a/b"])
+@pytest.mark.parametrize(
+    "run_id", ["../../x", "-f", "a b", "", "x" * 300, "ünï", "a..b.lock", "a/b"]
+)
 async def test_any_text_can_be_the_id_of_a_run(repository: Path, run_id: str) -> None:
     isolation = GitWorktreeWorkspace(repository)
     async with open_workspace(isolation, run_id=run_id) as workspace:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from typing import Annotated, Any, BinaryIO
 
 from pydantic import Field
@@ -118,22 +119,20 @@ class _Grep:
     def _search_text(self, text: str, name: str) -> bool:
         if not self._matcher.may_match_in(text):
             return True
-        lines = text.split("\n")
-        last = -1
-        for number in self._matching(lines):
-            if self._found == self.search.limits.max_matches:
+        lines, limits = text.removesuffix("\n").split("\n"), self.search.limits
+        found = list(islice(self._matching(lines), limits.max_matches - self._found + 1))
+        matching, last = set(found), -1
+        for number in found:
+            if self._found == limits.max_matches or self._chars > limits.max_output_chars:
                 self.search.stop(f"only the first {self._found} lines")
                 return False
             self._found += 1
             first = max(number - self._around, last + 1)
             if self._around and self.shown and first != last + 1:
                 self.shown.append("--")
-            last = min(number + self._around, len(lines) - 1)
+            last = max(last, min(number + self._around, len(lines) - 1))
             for each in range(first, last + 1):
-                self._show(name, each + 1, lines[each], is_match=each == number)
-            if self._chars > self.search.limits.max_output_chars:
-                self.search.stop(f"only the first {self._found} lines")
-                return False
+                self._show(name, each + 1, lines[each], is_match=each in matching)
         return True
 
     def _matching(self, lines: list[str]) -> Iterator[int]:
