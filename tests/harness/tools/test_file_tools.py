@@ -14,7 +14,7 @@ from tests.support import PATIENCE
 from tinyagents import AgentHarness, CancellationToken, RunConfig, RunPolicy
 from tinyagents.harness.agent_loop import AgentRun
 from tinyagents.harness.errors import ConfigurationError, ToolFailedError
-from tinyagents.harness.tools import FileLimits, file_tools
+from tinyagents.harness.tools import FileToolLimits, file_tools
 from tinyagents.harness.workspace import WorkspaceDescriptor
 from tinyagents.testkit import ScriptedModel, call, say
 
@@ -35,7 +35,7 @@ class Files:
     """Calls the tools through a run, as a model does."""
 
     def __init__(
-        self, root: Path | WorkspaceDescriptor | None, limits: FileLimits | None = None
+        self, root: Path | WorkspaceDescriptor | None, limits: FileToolLimits | None = None
     ) -> None:
         self.root = root
         self.tools = file_tools(limits=limits)
@@ -108,7 +108,7 @@ async def test_a_window_says_how_to_go_on(root: Path) -> None:
 
 
 async def test_long_lines_long_files_and_long_results_are_cut_and_say_so(root: Path) -> None:
-    limits = FileLimits(max_line_chars=5, max_lines=2, max_output_chars=60, max_file_bytes=100)
+    limits = FileToolLimits(max_line_chars=5, max_lines=2, max_output_chars=60, max_file_bytes=100)
     files = Files(root, limits)
     (root / "b.txt").write_text("123456789\n" * 30)
     text = await files("read_file", path="b.txt")
@@ -163,7 +163,7 @@ async def test_a_file_is_replaced_only_while_it_has_the_expected_content(root: P
 
 
 async def test_a_text_that_is_too_large_is_not_written(root: Path) -> None:
-    files = Files(root, FileLimits(max_file_bytes=3))
+    files = Files(root, FileToolLimits(max_file_bytes=3))
     assert "a file may have 3" in await files.refused("write_file", path="n", content="1234")
     assert not (root / "n").exists()
     assert "larger than 3 bytes" in await files.refused(
@@ -235,7 +235,7 @@ async def test_a_list_is_sorted_bounded_and_escapes_names(root: Path, tmp_path: 
         "pipe  no file",
         "src/",
     ]
-    text = await Files(root, FileLimits(max_entries=2))("list_files")
+    text = await Files(root, FileToolLimits(max_entries=2))("list_files")
     assert text.endswith("[3 more: search with glob_files]")
     (root / "none").mkdir()
     assert await Files(root)("list_files", path="none") == "[empty folder]"
@@ -271,7 +271,7 @@ async def test_files_are_found_by_patterns_of_their_paths(
 async def test_a_pattern_is_looked_for_below_a_folder(root: Path) -> None:
     assert await Files(root)("glob_files", pattern="*", path="src") == "src/main.py"
     assert await Files(root)("glob_files", pattern="*", path="./src/") == "src/main.py"
-    text = await Files(root, FileLimits(max_entries=1))("glob_files", pattern="**")
+    text = await Files(root, FileToolLimits(max_entries=1))("glob_files", pattern="**")
     assert text == "a.txt\n[only the first 1: narrow the search]"
 
 
@@ -360,7 +360,7 @@ async def test_a_search_stops_at_its_bounds_and_says_so(
     root: Path, limits: dict[str, Any], said: str
 ) -> None:
     (root / "big.txt").write_text("needle in a line\n" * 10)
-    text = await Files(root, FileLimits(**limits))("grep_files", pattern="n")
+    text = await Files(root, FileToolLimits(**limits))("grep_files", pattern="n")
     assert said in text.splitlines()[-1]
     assert text.endswith(": narrow the search]")
 

@@ -6,7 +6,7 @@ from .. import _lazy
 
 if TYPE_CHECKING:
     from ._edit_file import edit_file_tool
-    from ._file_limits import FileLimits
+    from ._file_limits import FileToolLimits
     from ._file_tools import file_tools
     from ._glob_files import glob_files_tool
     from ._grep_files import grep_files_tool
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._write_file import write_file_tool
 
 __all__ = (
-    "FileLimits",
+    "FileToolLimits",
     "edit_file_tool",
     "file_tools",
     "glob_files_tool",
@@ -28,7 +28,7 @@ __all__ = (
 if not TYPE_CHECKING:
     _HOMES = {
         "_edit_file": ("edit_file_tool",),
-        "_file_limits": ("FileLimits",),
+        "_file_limits": ("FileToolLimits",),
         "_file_tools": ("file_tools",),
         "_glob_files": ("glob_files_tool",),
         "_grep_files": ("grep_files_tool",),

@@ -6,7 +6,7 @@ from typing import Any
 from ..safe_open import change_inside
 from ..tool import Tool, ToolContext, ToolError, ToolResult, tool
 from ._file_access import digest, is_binary, printable, target, told_to_model
-from ._file_limits import WRITES, FileLimits
+from ._file_limits import WRITES, FileToolLimits
 from ._read_file import numbered
 
 _AROUND = 3
@@ -24,9 +24,9 @@ class _Edit:
     length: int
 
 
-def edit_file_tool(limits: FileLimits | None = None) -> Tool:
+def edit_file_tool(limits: FileToolLimits | None = None) -> Tool:
     """Return the tool ``edit_file``, which replaces an exact piece of a file of the workspace."""
-    bounds = limits or FileLimits()
+    bounds = limits or FileToolLimits()
 
     @tool(policy=WRITES)
     def edit_file(
@@ -148,12 +148,12 @@ def _line_of(content: bytes, at: int) -> int:
     return content.count(b"\n", 0, at) + 1
 
 
-def _report(name: str, edit: _Edit, limits: FileLimits) -> str:
+def _report(name: str, edit: _Edit, limits: FileToolLimits) -> str:
     line = _line_of(edit.content, edit.at)
     end = _line_of(edit.content, edit.at + edit.length)
     times = "1 place" if edit.places == 1 else f"{edit.places} places"
     said = f"edited {name!r}: {times}, first at line {line}; sha256 {digest(edit.content)}"
-    lines = edit.content.decode("utf-8", "replace").split("\n")
+    lines = edit.content.decode("utf-8", "replace").removesuffix("\n").split("\n")
     first = max(1, line - _AROUND)
     last = min(len(lines), end + _AROUND, first + _MOST_SHOWN)
     shown = [each.removesuffix("\r") for each in lines[first - 1 : last]]

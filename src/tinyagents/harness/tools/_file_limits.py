@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from ..tool import ToolAccess, ToolPolicy, ToolRuntime, ToolSideEffects
 
 
-class FileLimits(BaseModel):
+class FileToolLimits(BaseModel):
     """The bounds of the file tools. What is left out because of one is said in the result."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")

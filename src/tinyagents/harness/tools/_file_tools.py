@@ -2,7 +2,7 @@
 
 from ..tool import Tool
 from ._edit_file import edit_file_tool
-from ._file_limits import FileLimits
+from ._file_limits import FileToolLimits
 from ._glob_files import glob_files_tool
 from ._grep_files import grep_files_tool
 from ._list_files import list_files_tool
@@ -10,7 +10,7 @@ from ._read_file import read_file_tool
 from ._write_file import write_file_tool
 
 
-def file_tools(*, read_only: bool = False, limits: FileLimits | None = None) -> list[Tool]:
+def file_tools(*, read_only: bool = False, limits: FileToolLimits | None = None) -> list[Tool]:
     """Return the tools that work on the files of a run's workspace.
 
     ``read_file``, ``list_files``, ``glob_files`` and ``grep_files``; and ``write_file`` and

@@ -5,14 +5,14 @@ from typing import Any
 
 from ..tool import Tool, ToolContext, tool
 from ._file_access import target, told_to_model
-from ._file_limits import READS, FileLimits
+from ._file_limits import READS, FileToolLimits
 from ._glob import Glob
 from ._search import Search
 
 
-def glob_files_tool(limits: FileLimits | None = None) -> Tool:
+def glob_files_tool(limits: FileToolLimits | None = None) -> Tool:
     """Return the tool ``glob_files``, which finds files of the workspace by their paths."""
-    bounds = limits or FileLimits()
+    bounds = limits or FileToolLimits()
 
     @tool(policy=READS)
     def glob_files(ctx: ToolContext[Any], pattern: str, path: str = ".") -> str:

@@ -12,7 +12,7 @@ from ..errors import UnsafePathError
 from ..safe_open import Entry, open_inside
 from ..tool import Tool, ToolContext, tool
 from ._file_access import Target, is_binary, target, told_to_model
-from ._file_limits import READS, FileLimits
+from ._file_limits import READS, FileToolLimits
 from ._glob import Glob
 from ._line_matcher import LineMatcher, literal_matcher, regex_matcher
 from ._read_file import cut_line
@@ -25,9 +25,9 @@ _LONG = 200
 _LONGEST_SHOWN = 300
 
 
-def grep_files_tool(limits: FileLimits | None = None) -> Tool:
+def grep_files_tool(limits: FileToolLimits | None = None) -> Tool:
     """Return the tool ``grep_files``, which finds lines in files of the workspace."""
-    bounds = limits or FileLimits()
+    bounds = limits or FileToolLimits()
 
     @tool(policy=READS)
     def grep_files(

@@ -6,12 +6,12 @@ from typing import Any
 from ..safe_open import Entry, list_inside
 from ..tool import Tool, ToolContext, tool
 from ._file_access import printable, target, told_to_model
-from ._file_limits import READS, FileLimits
+from ._file_limits import READS, FileToolLimits
 
 
-def list_files_tool(limits: FileLimits | None = None) -> Tool:
+def list_files_tool(limits: FileToolLimits | None = None) -> Tool:
     """Return the tool ``list_files``, which lists a folder of the workspace."""
-    bounds = limits or FileLimits()
+    bounds = limits or FileToolLimits()
 
     @tool(policy=READS)
     def list_files(ctx: ToolContext[Any], path: str = ".") -> str:

@@ -10,7 +10,7 @@ from pydantic import Field
 from ..safe_open import open_inside
 from ..tool import Tool, ToolContext, ToolResult, tool
 from ._file_access import digest, is_binary, target, told_to_model
-from ._file_limits import READS, FileLimits
+from ._file_limits import READS, FileToolLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class _Text:
     is_cut: bool
 
 
-def read_file_tool(limits: FileLimits | None = None) -> Tool:
+def read_file_tool(limits: FileToolLimits | None = None) -> Tool:
     """Return the tool ``read_file``, which shows lines of a text file of the workspace."""
-    bounds = limits or FileLimits()
+    bounds = limits or FileToolLimits()
 
     @tool(policy=READS)
     def read_file(
@@ -91,7 +91,7 @@ def _text(content: bytes, size: int) -> _Text:
     return _Text(lines, notes, is_cut)
 
 
-def _window(text: _Text, start: int, count: int | None, limits: FileLimits) -> str:
+def _window(text: _Text, start: int, count: int | None, limits: FileToolLimits) -> str:
     total = f"{len(text.lines)}{'+' if text.is_cut else ''}"
     if not text.lines:
         return f"[empty file; {'; '.join(text.notes)}]"

@@ -8,7 +8,7 @@ from typing import Any
 from ..safe_open import Entry, walk_inside
 from ..tool import ToolContext
 from ._file_access import Target
-from ._file_limits import FileLimits
+from ._file_limits import FileToolLimits
 from ._glob import Glob
 
 
@@ -17,7 +17,7 @@ class Search:
     """A search under way: what it may still do, and what it has left out."""
 
     ctx: ToolContext[Any]
-    limits: FileLimits
+    limits: FileToolLimits
     ends_at: float
     walked: int = 0
     unread: int = 0
@@ -26,7 +26,7 @@ class Search:
     """What ended it, and what it did not see."""
 
     @classmethod
-    def begin(cls, ctx: ToolContext[Any], limits: FileLimits) -> "Search":
+    def begin(cls, ctx: ToolContext[Any], limits: FileToolLimits) -> "Search":
         """Begin one; its time runs from now on."""
         return cls(ctx, limits, time.monotonic() + limits.max_seconds)
 

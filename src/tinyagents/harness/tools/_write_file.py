@@ -5,12 +5,12 @@ from typing import Any
 from ..safe_open import change_inside, write_inside
 from ..tool import Tool, ToolContext, ToolError, ToolResult, tool
 from ._file_access import Target, digest, printable, target, told_to_model
-from ._file_limits import WRITES, FileLimits
+from ._file_limits import WRITES, FileToolLimits
 
 
-def write_file_tool(limits: FileLimits | None = None) -> Tool:
+def write_file_tool(limits: FileToolLimits | None = None) -> Tool:
     """Return the tool ``write_file``, which creates or overwrites a file of the workspace."""
-    bounds = limits or FileLimits()
+    bounds = limits or FileToolLimits()
 
     @tool(policy=WRITES)
     def write_file(
