@@ -536,3 +536,22 @@ class swapping:
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join(PATIENCE)
+
+
+async def test_a_huge_file_takes_no_longer_than_what_is_read_of_it(root: Path) -> None:
+    with (root / "huge.bin").open("wb") as file:
+        file.truncate(20_000_000_000)
+    with (root / "huge.log").open("wb") as file:
+        file.write(b"line\n" * 10)
+        file.truncate(20_000_000_000)
+    files = Files(root, FileToolLimits(max_file_bytes=50))
+    assert "20000000000 bytes: not shown" in await files("read_file", path="huge.bin")
+    text = await files("read_file", path="huge.log")
+    assert "[lines 1-10 of 10+; 20000000000 bytes; only the first 50 bytes can be read" in text
+    assert "huge.log:1:line" in await files("grep_files", pattern="line")
+    for name, arguments in (
+        ("edit_file", {"old_text": "line", "new_text": "x"}),
+        ("write_file", {"content": "x", "expected_sha256": "0" * 16}),
+    ):
+        text = await files.refused(name, path="huge.log", **arguments)
+        assert "larger than 50 bytes" in text

@@ -5,8 +5,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import anyio
 import pytest
 
+from tests.support import PATIENCE
 from tinyagents.harness.errors import WorkspaceError
 from tinyagents.harness.workspace import (
     GitWorktreeWorkspace,
@@ -190,3 +192,60 @@ async def test_a_folder_that_is_no_repository_is_an_error_that_says_so(tmp_path:
     with pytest.raises(WorkspaceError, match="not a git repository") as caught:
         await GitWorktreeWorkspace(tmp_path).prepare("r", "agent")
     assert caught.value.reason == "git"
+
+
+@pytest.fixture
+def fake_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands in the place of git, and does what a test writes into it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return folder / "git"
+
+
+def script(file: Path, *lines: str) -> None:
+    file.write_text("\n".join(("#!/bin/sh", *lines)))
+    file.chmod(0o755)
+
+
+async def test_git_that_is_cancelled_is_killed(fake_git: Path, tmp_path: Path) -> None:
+    script(
+        fake_git,
+        f"echo $$ > {tmp_path}/pid.new",
+        f"mv {tmp_path}/pid.new {tmp_path}/pid",
+        "exec sleep 600",
+    )
+    isolation = GitWorktreeWorkspace(tmp_path)
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(isolation.prepare, "r", "agent")
+            while not (tmp_path / "pid").exists():  # noqa: ASYNC110 - another process
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+async def test_git_that_floods_is_ended(fake_git: Path, tmp_path: Path) -> None:
+    for stream in ("1", "2"):
+        script(fake_git, f"exec yes >&{stream}")
+        with pytest.raises(WorkspaceError, match="wrote more than"):
+            await GitWorktreeWorkspace(tmp_path).list()
+
+
+async def test_git_that_is_missing_is_an_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(WorkspaceError, match="could not be started"):
+        await GitWorktreeWorkspace(tmp_path).list()
+
+
+async def test_a_worktree_that_cannot_be_added_leaves_no_branch(repository: Path) -> None:
+    # A folder where the branch's reference would have to be a file.
+    run_git(repository, "branch", "worker/r/taken")
+    with pytest.raises(WorkspaceError):
+        await GitWorktreeWorkspace(repository).prepare("r", "agent")
+    assert branches(repository) == {"main", "worker/r/taken"}
+    assert run_git(repository, "for-each-ref", "refs/tinyagents") == ""
+    assert not (repository / ".claude" / "worktrees" / "r").exists()

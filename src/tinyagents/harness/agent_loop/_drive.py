@@ -132,9 +132,9 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
         if hooks:
             with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
                 await run_error_hooks(hooks, ctx, error)
-    finally:
         await leave_workspace_quietly(run)
-        # A native cancellation breaks into the hooks; the run ends with its event all the same.
+    finally:
+        # A native cancellation breaks into both; the run ends with its event all the same.
         ctx.emit(
             "run.failed",
             error=snapshot.reason,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePath
+from threading import Lock
 from typing import BinaryIO, ClassVar
 
 import anyio
@@ -94,7 +95,10 @@ class TemporaryCopyWorkspace:
         try:
             root = await in_thread(partial(copying.run, self._parent, safe_name(run_id)))
         except anyio.get_cancelled_exc_class():
-            copying.abandoned = True  # the thread removes what it has made
+            home = copying.abandon()
+            if home is not None:
+                with anyio.CancelScope(shield=True):
+                    await in_thread(partial(_remove, home))
             raise
         return WorkspaceDescriptor(root=root, policy_id=run_id, sandbox=self._sandbox)
 
@@ -177,11 +181,18 @@ class TemporaryCopyWorkspace:
         )
 
 
+class _AbandonedError(Exception):
+    """Ends a copy that nobody waits for; nobody sees it."""
+
+
 class _Copying:
     """One copy under way, in a thread that nobody may be waiting for any more."""
 
     def __init__(self, source: str, ignore: frozenset[str], limits: CopyLimits) -> None:
-        self.abandoned = False
+        self._abandoned = False
+        self._home: Path | None = None
+        """The copy, once it is complete."""
+        self._lock = Lock()
         self._source = source
         self._real_source = os.path.realpath(source)
         self._ignore = ignore
@@ -198,20 +209,28 @@ class _Copying:
             root.mkdir()
             self._copy_to(root)
             (home / _MANIFEST).write_bytes(_MANIFEST_FORMAT.dump_json(self._hashes))
-            if self.abandoned:
-                _remove(home)
+            with self._lock:
+                if self._abandoned:
+                    raise _AbandonedError
+                self._home = home
         except BaseException:
             _remove(home)
             raise
         return str(root)
+
+    def abandon(self) -> Path | None:
+        """Have the thread stop and remove what it has made; return the copy if it is done already."""
+        with self._lock:
+            self._abandoned = True
+            return self._home
 
     def _copy_to(self, root: Path) -> None:
         folders: list[tuple[Path, int]] = []
         found = walk_inside(self._source, skip=self._skips)
         with closing(found):
             for entry in found:
-                if self.abandoned:
-                    return
+                if self._abandoned:
+                    raise _AbandonedError
                 self._count(1, 0)
                 self._copy(entry, root / entry.path, folders)
         # Last, as nothing can be put into a folder that nobody may write to.

@@ -9,7 +9,7 @@ from typing import Literal
 
 import anyio
 
-from ..concurrency import in_thread
+from ..concurrency import CLEAN_UP_SECONDS, in_thread
 from ..errors import WorkspaceError
 from ._descriptor import SandboxMode, WorkspaceDescriptor
 from ._git import git
@@ -106,7 +106,11 @@ class GitWorktreeWorkspace:
             if tip is None or await self._commit(self._base_ref(name)) is None:
                 await self._git("update-ref", self._base_ref(name), start)
             what = ("-b", branch, root, start) if tip is None else (root, branch)
-            await self._add("worktree", "add", "--quiet", *what, name=name)
+            try:
+                await self._git("worktree", "add", "--quiet", *what)
+            except BaseException:
+                await self._undo(root, None if tip else f"refs/heads/{branch}", name)
+                raise
         return WorkspaceDescriptor(root=root, policy_id=run_id, sandbox=self._sandbox)
 
     async def cleanup(self, workspace: WorkspaceDescriptor) -> None:
@@ -235,16 +239,14 @@ class GitWorktreeWorkspace:
         output = await git(arguments, repository=self._repository, check=False)
         return None if output is None else output.strip()
 
-    async def _add(self, *arguments: str, name: str) -> None:
-        try:
-            await self._git(*arguments)
-        except BaseException:
-            # Half a worktree, with nothing in it yet that anybody has made.
-            root = os.path.join(self._folder, name)
-            with anyio.CancelScope(shield=True):
-                remove = ("worktree", "remove", "--force", root)
-                await git(remove, repository=self._repository, check=False)
-            raise
+    async def _undo(self, root: str, branch: str | None, name: str) -> None:
+        """Remove half a worktree, in which nobody has worked, and the branch that was made for it."""
+        commands = [("worktree", "remove", "--force", root)]
+        if branch is not None:
+            commands += [("update-ref", "-d", branch), ("update-ref", "-d", self._base_ref(name))]
+        with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
+            for command in commands:
+                await git(command, repository=self._repository, check=False)
 
     async def _ignore_folder(self) -> None:
         folder = anyio.Path(self._folder)
