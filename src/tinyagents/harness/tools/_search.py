@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,15 +54,16 @@ class Search:
             unread=self._not_read,
             within=place.within,
         )
-        for entry in found:
-            self.walked += 1
-            if self.walked > self.limits.max_walked_entries:
-                self.stop(f"stopped after {self.limits.max_walked_entries} names")
-                break
-            if self.out_of_time():
-                break
-            if entry.kind in ("file", "link") and pattern.matches(entry.path):
-                yield entry
+        with closing(found):
+            for entry in found:
+                self.walked += 1
+                if self.walked > self.limits.max_walked_entries:
+                    self.stop(f"stopped after {self.limits.max_walked_entries} names")
+                    break
+                if self.out_of_time():
+                    break
+                if entry.kind in ("file", "link") and pattern.matches(entry.path):
+                    yield entry
 
     def footer(self) -> list[str]:
         """Return the last line of the result, if there is something to say."""
