@@ -56,10 +56,10 @@ async def test_a_run_works_on_its_own_branch_and_leaves_nothing_if_it_did_nothin
         assert (root / "a.txt").read_text() == "one\ntwo\n"
         assert run_git(root, "branch", "--show-current").strip() == "worker/run-1"
         assert run_git(repository, "status", "--porcelain") == ""
-        assert await isolation.list() == (workspace.root,)
+        assert await isolation.worktrees() == (workspace.root,)
     assert not root.exists()
     assert branches(repository) == {"main"}
-    assert await isolation.list() == ()
+    assert await isolation.worktrees() == ()
     await isolation.cleanup(workspace)  # gone already
 
 
@@ -230,7 +230,7 @@ async def test_git_that_floods_is_ended(fake_git: Path, tmp_path: Path) -> None:
     for stream in ("1", "2"):
         script(fake_git, f"exec yes >&{stream}")
         with pytest.raises(WorkspaceError, match="wrote more than"):
-            await GitWorktreeWorkspace(tmp_path).list()
+            await GitWorktreeWorkspace(tmp_path).worktrees()
 
 
 async def test_git_that_is_missing_is_an_error_that_says_so(
@@ -238,7 +238,7 @@ async def test_git_that_is_missing_is_an_error_that_says_so(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(WorkspaceError, match="could not be started"):
-        await GitWorktreeWorkspace(tmp_path).list()
+        await GitWorktreeWorkspace(tmp_path).worktrees()
 
 
 async def test_a_worktree_that_cannot_be_added_leaves_no_branch(repository: Path) -> None:

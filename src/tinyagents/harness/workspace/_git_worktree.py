@@ -192,7 +192,7 @@ class GitWorktreeWorkspace:
                 changed.setdefault(path, []).append(workspace)
         return {path: tuple(who) for path, who in sorted(changed.items()) if len(who) > 1}
 
-    async def list(self) -> tuple[str, ...]:
+    async def worktrees(self) -> tuple[str, ...]:
         """Return the roots of the worktrees that there are, sorted.
 
         Raises:
@@ -241,7 +241,7 @@ class GitWorktreeWorkspace:
 
     async def _undo(self, root: str, branch: str | None, name: str) -> None:
         """Remove half a worktree, in which nobody has worked, and the branch that was made for it."""
-        commands = [("worktree", "remove", "--force", root)]
+        commands: list[tuple[str, ...]] = [("worktree", "remove", "--force", root)]
         if branch is not None:
             commands += [("update-ref", "-d", branch), ("update-ref", "-d", self._base_ref(name))]
         with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
