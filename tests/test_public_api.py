@@ -112,6 +112,7 @@ ARCHITECTURE = {
     "tinyagents.harness.policy": "UnknownToolPolicy ToolTimeoutSettings",
     "tinyagents.harness.context": "StopWithFinal Interrupt Jump",
     "tinyagents.harness.cost": "estimate_cost CostTotals",
+    "tinyagents.harness.workspace": "WorkspaceDescriptor WorkspaceIsolation SharedRootWorkspace",
     "tinyagents.testkit": """
         ScriptedModel ScriptedChatModel say call think fail FakeChatModel FakeStreamingModel
         SlowModel FakeTool EventRecorder DeterministicClock DeterministicIds FakeSleep

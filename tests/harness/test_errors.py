@@ -52,6 +52,7 @@ FACTS: dict[str, Any] = {
     "path": "a/b",
     "media": "image",
     "reference": "a/b.png",
+    "paths": ("a", "b"),
 }
 
 
@@ -83,8 +84,7 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
         "model_not_found", "network", "provider_timeout", "rate_limit", "resume",
         "run_cancelled", "run_timeout", "server", "structured_output", "subagent_depth",
         "tool_arguments", "tool_failed", "tool_not_found", "tool_refused", "tool_schema",
-        "tool_timeout",
-        "truncated_response", "unsafe_path",
+        "tool_timeout", "truncated_response", "unsafe_path", "workspace", "workspace_violation",
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from .ids import IdGenerator, RunId, ThreadId
 from .limits import RunLimits
 from .text import clean_json, clean_text
 from .usage import Usage, UsageTotals
+from .workspace import WorkspaceDescriptor
 
 if TYPE_CHECKING:
     from .tool import ToolRegistry
@@ -54,6 +55,8 @@ class RunConfig(BaseModel):
     """Lowers the harness's limits for this run; it never raises one."""
     depth: Annotated[int, Field(ge=0)] = 0
     """How many runs this one is inside of."""
+    workspace: WorkspaceDescriptor | None = None
+    """The files that the run may touch: a part of what its harness and the run around it have."""
 
     @field_serializer("limits")
     def _only_what_is_set(self, limits: RunLimits | None) -> dict[str, Any] | None:
@@ -146,6 +149,7 @@ class RunContext(Generic[DataT]):
         "streaming",
         "tools",
         "usage",
+        "workspace",
     )
 
     def __init__(
@@ -168,6 +172,7 @@ class RunContext(Generic[DataT]):
         cost: CostTotals = CostTotals.ZERO,
         answers: Mapping[str, JsonValue] | None = None,
         hidden_tools: dict[str, str] | None = None,
+        workspace: WorkspaceDescriptor | None = None,
     ) -> None:
         self.config: RunConfig = config
         self.data: DataT = data
@@ -201,6 +206,8 @@ class RunContext(Generic[DataT]):
 
         It lives as long as this context: a run that is resumed begins with nothing in it.
         """
+        self.workspace: WorkspaceDescriptor | None = workspace
+        """The files that the run may touch; ``None`` where nobody has said."""
         self.ended: bool = False
         """Whether the run has ended: nothing that is emitted now is recorded."""
         self.control: Control | None = None

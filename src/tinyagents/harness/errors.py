@@ -37,6 +37,8 @@
     ├── FetchError                     an address was not fetched
     │   └── FetchRefusedError          the policy does not let it be reached
     ├── UnsafePathError                a path leaves its root, or names no regular file
+    │   └── WorkspaceViolationError    a path outside the run's workspace
+    ├── WorkspaceError                 a workspace cannot be made, or not be removed
     └── MediaInputError                an image or a file cannot become part of a message
 
 A :class:`~tinyagents.ToolError` is none of these: it is what a tool tells the model, not a failure.
@@ -87,6 +89,8 @@ __all__ = (
     "ToolTimeoutError",
     "TruncatedResponseError",
     "UnsafePathError",
+    "WorkspaceError",
+    "WorkspaceViolationError",
 )
 
 
@@ -532,8 +536,10 @@ class UnsafePathError(TinyAgentsError, ValueError):
         message: What was wrong with which path.
         path: The path as it was given, shortened.
         reason: ``outside``, it or a link in it leads out of the root; ``link``, links in a circle, or
-            one that appeared while it was opened; ``not_regular``, a folder, a device, a pipe or a
-            socket; ``name``, it is too long, too deep, empty, or holds NUL.
+            one that appeared while it was opened; ``not_regular``, a folder, a device, a pipe, a
+            socket, or a link where none is followed; ``name``, it is too long, too deep, empty, or holds NUL; ``size``, the file is
+            larger than allowed, or the folder holds too much; ``changed``, somebody else changed the
+            file at the same time.
     """
 
     kind = "unsafe_path"
@@ -542,6 +548,32 @@ class UnsafePathError(TinyAgentsError, ValueError):
         super().__init__(message)
         self.path = path
         self.reason = reason
+
+
+class WorkspaceViolationError(UnsafePathError):
+    """A path, or the root of an inner workspace, is outside the workspace (``reason`` is ``outside``)."""
+
+    kind = "workspace_violation"
+
+
+class WorkspaceError(TinyAgentsError):
+    """A workspace cannot be made, or not be removed.
+
+    Args:
+        message: What went wrong, and what to do.
+        reason: ``limit``, there is more to copy than allowed; ``git``, git failed or is missing;
+            ``dirty``, it holds work that would be lost; ``conflict``, the original has changed as
+            well; ``foreign``, it was not made by this provider; ``timeout``, it took too
+            long.
+        paths: The files that it is about, at most a hundred of them.
+    """
+
+    kind = "workspace"
+
+    def __init__(self, message: str, *, reason: str, paths: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.paths: tuple[str, ...] = tuple(paths[:100])
 
 
 class MediaInputError(TinyAgentsError, ValueError):

@@ -1,6 +1,7 @@
 """The gates that judge tools by their policy and by their name."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from tinyagents.harness.tool import (
     ToolPolicy,
     ToolRuntime,
 )
+from tinyagents.harness.workspace import SandboxMode, WorkspaceDescriptor
 from tinyagents.testkit import FakeTool, ScriptedModel, assert_event_grammar, call, say
 
 TELL = RunPolicy(refused_tools="return_to_model")
@@ -95,6 +97,24 @@ async def test_further_rules_are_added_to_the_strict_policy() -> None:
     gate = replace(ToolPolicyMiddleware.strict(), require_sandbox=True)
     expected = {"look", "write", "free", "ask"}
     assert await allowed(gate) == (expected, expected)
+
+
+@pytest.mark.parametrize(
+    ("mode", "ran"), [("inherit", False), ("disabled", False), ("required", True)]
+)
+async def test_a_tool_that_needs_a_sandbox_runs_where_the_workspace_requires_one(
+    mode: SandboxMode, ran: bool, tmp_path: Path
+) -> None:
+    boxed = FakeTool("boxed", policy=TOOLS["boxed"])
+    agent = AgentHarness(
+        model=ScriptedModel([call("boxed"), say("ok")]),
+        tools=[boxed],
+        middleware=[ToolPolicyMiddleware(require_sandbox=True)],
+        workspace=WorkspaceDescriptor(root=str(tmp_path), sandbox=mode),
+        policy=TELL,
+    )
+    await agent.invoke(None, "go")
+    assert bool(boxed.calls) == ran
 
 
 @pytest.mark.parametrize("effect", SIDE_EFFECTS)

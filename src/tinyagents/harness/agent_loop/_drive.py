@@ -16,6 +16,7 @@ from ._phases import PHASES, check_boundary, wall_clock_over
 from ._result import AgentRun
 from ._run import LoopRun
 from ._tool_calls import settle
+from ._workspace import leave_workspace_quietly
 
 _log = logging.getLogger("tinyagents.agent_loop")
 
@@ -131,8 +132,9 @@ async def _fail(run: LoopRun, error: BaseException) -> None:
         if hooks:
             with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
                 await run_error_hooks(hooks, ctx, error)
+        await leave_workspace_quietly(run)
     finally:
-        # A native cancellation breaks into the hooks; the run ends with its event all the same.
+        # A native cancellation breaks into both; the run ends with its event all the same.
         ctx.emit(
             "run.failed",
             error=snapshot.reason,

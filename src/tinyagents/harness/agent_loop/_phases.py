@@ -36,6 +36,7 @@ from ._tool_calls import (
     run_calls,
     settle,
 )
+from ._workspace import leave_workspace, take_workspace
 
 _MOST_RAISED = 4
 """An output limit is raised to at most so many times what it was."""
@@ -158,6 +159,7 @@ async def start(run: LoopRun) -> Phase:
             raise InvalidRequestError(
                 "the input holds nothing but results of tool calls that nobody has made"
             )
+    await take_workspace(run)
     hooks = run.spec.middleware.before_agent
     if hooks:
         await run_hooks(hooks, "before_agent", ctx)
@@ -166,6 +168,8 @@ async def start(run: LoopRun) -> Phase:
 
 async def prepare(run: LoopRun) -> Phase:
     """Make sure that the limits allow one more model call."""
+    if run.spec.isolation is not None:
+        await take_workspace(run)  # one that was cleaned up, and goes on after all
     used, maximum = run.snapshot.counters.model_calls, run.limits.max_model_calls
     if used >= maximum:
         return _limit_over(run, "model_calls", maximum)
@@ -382,6 +386,7 @@ async def finish(run: LoopRun) -> Phase:
     hooks = run.spec.middleware.after_agent
     if hooks:
         await run_hooks(hooks, "after_agent", ctx, run.result())
+    await leave_workspace(run)
     match snapshot.status:
         case "interrupted":
             ids = tuple(request.id for request in snapshot.interrupts)

@@ -24,6 +24,7 @@ from ..model import ModelRegistry, ModelResponse, ModelSettings, StreamMerger, T
 from ..policy import RunPolicy
 from ..structured import OutputSpec
 from ..tool import BoundCall, Tool, ToolRegistry, ToolResult
+from ..workspace import WorkspaceDescriptor, WorkspaceIsolation
 from ._result import AgentRun
 from ._snapshot import InterruptRequest, PendingCall, RunSnapshot
 
@@ -52,6 +53,10 @@ class AgentSpec:
     ids: IdGenerator
     sleep: Sleep
     listeners: tuple[ListenerLike, ...]
+    workspace: WorkspaceDescriptor | None = None
+    """The files that runs may touch."""
+    isolation: WorkspaceIsolation | None = None
+    """Gives each run files of its own, instead."""
 
 
 class CallSlot:

@@ -4,6 +4,7 @@ from ._handle import RunHandle
 from ._harness import AgentHarness
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
 from ._stream import AgentStream
+from ._workspace import WorkspaceLike
 
 __all__ = (
     "AgentHarness",
@@ -13,4 +14,5 @@ __all__ = (
     "RunHandle",
     "RunOptions",
     "SystemPrompt",
+    "WorkspaceLike",
 )

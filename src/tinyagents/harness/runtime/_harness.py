@@ -37,6 +37,7 @@ from ._options import DEFAULT_MODES, AgentInput, ModelLike, RunOptions, SystemPr
 from ._production import Production
 from ._resume import continued, copied, reconfigured
 from ._stream import AgentStream
+from ._workspace import WorkspaceLike, workspace_parts
 
 if TYPE_CHECKING:
     from ..stream import StreamMode
@@ -66,9 +67,12 @@ class AgentHarness:
         ids: Makes identifiers; a test's own where they must repeat.
         sleep: Waits between attempts; a test's own where nothing should wait.
         name: What events call the agent.
+        workspace: The files that tools may touch: a folder, a :class:`WorkspaceDescriptor`, or a
+            :class:`WorkspaceIsolation`, which gives each run files of its own.
 
     Raises:
-        ConfigurationError: No model is given, or ``model`` names none of ``models``.
+        ConfigurationError: No model is given, or ``model`` names none of ``models``; or
+            ``workspace`` is none.
         DuplicateNameError: Two models or two tools share a name.
     """
 
@@ -88,10 +92,12 @@ class AgentHarness:
         ids: IdGenerator | None = None,
         sleep: Sleep | None = None,
         name: str | None = None,
+        workspace: WorkspaceLike | None = None,
     ) -> None:
         policy = policy or RunPolicy()
         if limits is not None:
             policy = policy.with_limits(limits)
+        shared, isolation = workspace_parts(workspace)
         self._spec = AgentSpec(
             name=name or "agent",
             models=model_registry(model, models or {}),
@@ -104,6 +110,8 @@ class AgentHarness:
             ids=ids or RandomIds(),
             sleep=sleep or anyio.sleep,
             listeners=event_listeners(listeners),
+            workspace=shared,
+            isolation=isolation,
         )
         check_fallbacks(policy, self._spec.models)
 
@@ -148,12 +156,16 @@ class AgentHarness:
         ids: IdGenerator | None = None,
         sleep: Sleep | None = None,
         name: str | None = None,
+        workspace: WorkspaceLike | None = None,
     ) -> "AgentHarness":
         """Return a copy with what is given in place of its own; what is ``None`` stays."""
         old = self._spec
         changed_policy = policy or old.policy
         if limits is not None:
             changed_policy = changed_policy.with_limits(limits)
+        shared, isolation = old.workspace, old.isolation
+        if workspace is not None:
+            shared, isolation = workspace_parts(workspace)
         spec = replace_fields(
             old,
             name=name or old.name,
@@ -167,6 +179,8 @@ class AgentHarness:
             clock=clock or old.clock,
             ids=ids or old.ids,
             sleep=sleep or old.sleep,
+            workspace=shared,
+            isolation=isolation,
         )
         check_fallbacks(changed_policy, spec.models)
         copy = object.__new__(AgentHarness)

@@ -25,6 +25,7 @@ from ..structured import OutputSpec
 from ..tool import ToolContext, ToolRegistry
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
 from ._resume import check_config, continued, reconfigured
+from ._workspace import run_workspace
 
 if TYPE_CHECKING:
     from ..stream import StreamMode
@@ -323,7 +324,7 @@ def _new_context(
     parent: RunContext[Any] | None,
     token: CancellationToken | None,
 ) -> RunContext[Any]:
-    config = snapshot.config
+    config = snapshot.config = run_workspace(spec, snapshot, parent)
     origin = EventOrigin(
         run_id=config.run_id,
         root_run_id=config.root_run_id,
@@ -361,6 +362,7 @@ def _new_context(
         cost=snapshot.cost,
         answers=snapshot.answers,
         hidden_tools=snapshot.hidden_tools,
+        workspace=config.workspace,
     )
 
 

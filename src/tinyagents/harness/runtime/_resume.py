@@ -214,6 +214,8 @@ def reconfigured(snapshot: RunSnapshot, config: RunConfig | None) -> RunSnapshot
             raise ResumeError(
                 f"a run that goes on keeps its `{name}` ({getattr(own, name)!r}, not {wanted!r})"
             )
+    if config.workspace not in (None, own.workspace):
+        raise ResumeError("a run that goes on keeps its workspace: leave out `config.workspace`")
     changed = own.model_copy(
         update={
             "limits": config.limits or own.limits,

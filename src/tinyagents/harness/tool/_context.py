@@ -11,6 +11,7 @@ from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
 from ..errors import InvalidRequestError
 from ..text import clean_json
+from ..workspace import WorkspaceDescriptor
 
 DataT = TypeVar("DataT", default=Any)
 
@@ -116,6 +117,11 @@ class ToolContext(Generic[DataT]):
     def thread_id(self) -> str | None:
         """The conversation that the run is part of."""
         return self.run.thread_id
+
+    @property
+    def workspace(self) -> WorkspaceDescriptor | None:
+        """The files that the run may touch; ``None`` where nobody has said."""
+        return self.run.workspace
 
     @property
     def cancellation(self) -> CancellationToken:

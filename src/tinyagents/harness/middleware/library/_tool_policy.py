@@ -105,5 +105,4 @@ class ToolPolicyMiddleware(Middleware[Any]):
 
 
 def _sandboxed(ctx: RunContext[Any]) -> bool:
-    workspace: Any = getattr(ctx, "workspace", None)
-    return getattr(workspace, "sandbox", None) == "required"
+    return ctx.workspace is not None and ctx.workspace.sandbox == "required"
