@@ -20,9 +20,17 @@ from ._decorators import (
 from ._stack import MiddlewareStack, around, run_error_hooks, run_hooks
 
 if TYPE_CHECKING:
-    from .library import HumanApprovalMiddleware
+    from .library import ArtifactMiddleware, HandoffMiddleware, HumanApprovalMiddleware
+
+_LIBRARY = (
+    "ArtifactMiddleware",
+    "HandoffMiddleware",
+    "HumanApprovalMiddleware",
+)
 
 __all__ = (
+    "ArtifactMiddleware",
+    "HandoffMiddleware",
     "HumanApprovalMiddleware",
     "Middleware",
     "MiddlewareStack",
@@ -49,4 +57,4 @@ __all__ = (
 
 if not TYPE_CHECKING:
     # What few applications use is loaded at its first use.
-    __getattr__, __dir__ = _lazy.names(__name__, {"library": ("HumanApprovalMiddleware",)})
+    __getattr__, __dir__ = _lazy.names(__name__, {"library": _LIBRARY})
