@@ -11,11 +11,13 @@ from tinyagents.harness.text import (
     MAX_JSON_DEPTH,
     clean_json,
     clean_text,
+    defused,
     dump_json,
     encode_json,
     json_spans,
     parse_json,
     unfenced,
+    window,
 )
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=20)
@@ -253,3 +255,21 @@ def test_an_empty_fence_holds_nothing() -> None:
 )
 def test_the_values_that_a_text_begins_with_are_told_apart(text: str, values: list[str]) -> None:
     assert [text[start:end] for start, end in json_spans(text)] == values
+
+
+def test_others_text_has_no_marker_of_ours_in_it() -> None:
+    assert defused("a [artifact] b\n[artifact]", "[artifact]") == "a [ artifact] b\n[ artifact]"
+    assert defused("[[artifact]artifact]", "[artifact]") == "[[ artifact]artifact]"
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "shown"),
+    [
+        (0, 5, "äbcde"),
+        (0, 2, "äb\n[characters 0 to 2 of 5; go on with start=2]"),
+        (3, 9, "de\n[characters 3 to 5 of 5]"),
+        (5, 9, "[there is nothing at 5: the text has 5 characters]"),
+    ],
+)
+def test_a_window_says_what_is_beyond_it(start: int, size: int, shown: str) -> None:
+    assert window("äbcde", start, size) == shown

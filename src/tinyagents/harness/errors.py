@@ -532,6 +532,9 @@ class FetchRefusedError(FetchError):
 class UnsafePathError(TinyAgentsError, ValueError):
     """A path leaves its root, or names something that is no regular file.
 
+    The names of artifacts have further reasons: ``empty``, ``absolute``, ``parent`` (it holds ``..``),
+    ``internal`` (a folder that holds none) and ``size``.
+
     Args:
         message: What was wrong with which path.
         path: The path as it was given, shortened.

@@ -21,12 +21,14 @@ __all__ = (
     "clean_json",
     "clean_text",
     "copied_json",
+    "defused",
     "dump_json",
     "encode_json",
     "error_text",
     "json_spans",
     "parse_json",
     "unfenced",
+    "window",
 )
 
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -55,6 +57,22 @@ def clean_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def defused(text: str, marker: str) -> str:
+    """Return a text of others in which nothing looks like one of our own ``[markers]``."""
+    return text.replace(marker, f"[ {marker.removeprefix('[')}")
+
+
+def window(text: str, start: int, size: int) -> str:
+    """Return so many characters of a text from ``start`` on, and where there are more a line that says so."""
+    if start == 0 and len(text) <= size:
+        return text
+    if start >= len(text):
+        return f"[there is nothing at {start}: the text has {len(text)} characters]"
+    end = min(start + size, len(text))
+    more = f"; go on with start={end}" if end < len(text) else ""
+    return f"{text[start:end]}\n[characters {start} to {end} of {len(text)}{more}]"
 
 
 def error_text(error: BaseException) -> str:

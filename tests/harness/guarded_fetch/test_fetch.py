@@ -323,3 +323,49 @@ async def test_a_cancelled_fetch_closes_its_connection() -> None:
             await eventually(lambda: len(server.requests) == 1)
             group.cancel_scope.cancel()
         await eventually(lambda: server.gone == [1])
+
+
+@pytest.mark.parametrize(
+    "method", ["get", "", "GET /x", "GET\r\nx: 1", "CONNECT", "TRACE", "X" * 99]
+)
+async def test_what_is_no_method_of_a_request_is_refused(method: str) -> None:
+    async with serve_raw(OK) as server:
+        with pytest.raises(ConfigurationError, match="no method"):
+            await on_loopback().send(method, server.url)
+        assert not server.heads
+
+
+async def test_a_body_goes_with_the_method_that_was_asked_for() -> None:
+    async with serve(Reply(pieces=(b"ok",))) as server:
+        headers = {"content-type": "text/plain"}
+        sent = await on_loopback().send("PUT", f"{server.url}/a", body=b"hello", headers=headers)
+        assert (sent.status, sent.content) == (200, b"ok")
+        assert server.requests[0].body == b"hello"
+        assert server.requests[0].headers["content-length"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "then"),
+    [
+        ("POST", 301, "GET"),
+        ("POST", 302, "GET"),
+        ("PUT", 302, "PUT"),
+        ("POST", 303, "GET"),
+        ("DELETE", 303, "GET"),
+        ("POST", 307, "POST"),
+        ("POST", 308, "POST"),
+        ("HEAD", 303, "HEAD"),
+    ],
+)
+async def test_a_redirect_changes_the_method_as_the_status_says(
+    method: str, status: int, then: str
+) -> None:
+    async def say(head: bytes, send: Callable[[bytes], Awaitable[None]]) -> None:
+        moved = f"HTTP/1.1 {status} x\r\nlocation: /b\r\ncontent-length: 0\r\n\r\n".encode()
+        await send(b"HTTP/1.1 204 No Content\r\n\r\n" if b" /b " in head else moved)
+
+    async with serve_raw(say) as server:
+        body = None if method == "HEAD" else b"x"
+        await on_loopback().send(method, f"{server.url}a", body=body)
+        assert [head.split(b" ")[0].decode() for head in server.heads] == [method, then]
+        assert (b"content-length: 1" in server.heads[1].lower()) is (then in ("POST", "PUT"))

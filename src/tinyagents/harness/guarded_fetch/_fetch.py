@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from ..errors import FetchError, FetchRefusedError
 from ..text import error_text
 from ._addresses import resolve_host
 from ._policy import HostPolicy, Resolver, check_addresses, check_target
-from ._send import REDIRECTS, Answer, Sending, check_headers, send
+from ._send import REDIRECTS, Answer, Asked, Sending, check_headers, check_method, send
 from ._target import Target, target_of
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ _MOST_ADDRESSES = 4
 _LONGEST_URL = 8_192
 _FOR_ANY_ORIGIN = frozenset({"accept", "accept-language", "user-agent"})
 """The caller's headers that another origin sees as well, after a redirect."""
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+"""What changes nothing, by RFC 9110, 9.2.1, and carries no body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,29 +64,52 @@ class GuardedFetch:
     async def get(
         self, url: str, *, headers: Mapping[str, str] | None = None, max_bytes: int | None = None
     ) -> Fetched:
-        """Fetch an address and return the answer, whatever its status.
-
-        Redirects are followed by the rules of the first address. No cookie is kept, no proxy of the
-        environment is used, and of ``headers`` another origin sees none but ``accept``,
-        ``accept-language`` and ``user-agent``.
-
-        Args:
-            url: An address of ``http`` or ``https`` without user name and password.
-            headers: What to send with the request.
-            max_bytes: Lowers the limit of the body for this call.
+        """Fetch an address with ``GET`` and return the answer: see :meth:`send`.
 
         Raises:
             FetchRefusedError: The policy does not allow it, or one that it redirects to.
             FetchError: It could not be fetched, or not within the limits.
             ConfigurationError: A header is not the caller's to set, or cannot be sent.
         """
+        return await self.send("GET", url, headers=headers, max_bytes=max_bytes)
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        max_bytes: int | None = None,
+    ) -> Fetched:
+        """Send a request and return the answer, whatever its status.
+
+        Redirects are followed by the rules of the first address. No cookie is kept, no proxy of the
+        environment is used, and of ``headers`` another origin sees none but ``accept``,
+        ``accept-language`` and ``user-agent``. A redirect of another method than ``GET`` and ``HEAD``
+        is followed with ``GET`` where the status says so (303, and 301 and 302 after ``POST``; RFC
+        9110, 15.4), and else within its origin only.
+
+        Args:
+            method: Such as ``GET``, in upper case.
+            url: An address of ``http`` or ``https`` without user name and password.
+            headers: What to send with the request.
+            body: What to send after them.
+            max_bytes: Lowers the limit of the answer's body for this call.
+
+        Raises:
+            FetchRefusedError: The policy does not allow it, or one that it redirects to.
+            FetchError: It could not be fetched, or not within the limits.
+            ConfigurationError: The method is none, or a header is not the caller's to set or cannot
+                be sent.
+        """
         most = self.limits.max_bytes if max_bytes is None else min(max_bytes, self.limits.max_bytes)
+        check_method(method)
         check_headers(headers or {})
         address = _parsed(url)
+        asked = Asked(method=method, headers=headers or {}, body=body)
         try:
-            return await within(
-                self.limits.seconds, lambda: self._follow(address, headers or {}, most)
-            )
+            return await within(self.limits.seconds, lambda: self._follow(address, asked, most))
         except DeadlineExpired:
             shown = _target(address).shown
             raise FetchError(
@@ -93,16 +118,14 @@ class GuardedFetch:
                 reason="timeout",
             ) from None
 
-    async def _follow(
-        self, url: "httpx.URL", headers: Mapping[str, str], max_bytes: int
-    ) -> Fetched:
+    async def _follow(self, url: "httpx.URL", asked: Asked, max_bytes: int) -> Fetched:
         first = _target(url)
         for _ in range(self.limits.max_redirects + 1):
             target = _target(url)
             check_target(self.hosts, target)
             if target.origin != first.origin:
-                headers = {k: v for k, v in headers.items() if k.lower() in _FOR_ANY_ORIGIN}
-            answer = await self._send(url, target, headers, max_bytes)
+                asked = _for_any_origin(asked, target)
+            answer = await self._send(url, target, asked, max_bytes)
             location = answer.headers.get("location")
             if answer.status not in REDIRECTS or location is None:
                 return Fetched(
@@ -112,6 +135,7 @@ class GuardedFetch:
                     content=answer.content,
                 )
             url = _joined(url, location, target)
+            asked = _redirected(asked, answer.status)
         raise FetchError(
             f"`{first.shown}` redirects more than {self.limits.max_redirects} times",
             url=first.shown,
@@ -133,7 +157,7 @@ class GuardedFetch:
         self,
         url: "httpx.URL",
         target: Target,
-        headers: Mapping[str, str],
+        asked: Asked,
         max_bytes: int,
     ) -> Answer:
         """Ask the first of the host's addresses that takes a connection."""
@@ -149,7 +173,7 @@ class GuardedFetch:
         failure: Exception | None = None
         for address in addresses:
             try:
-                return await send(url, target, address, headers, how)
+                return await send(url, target, address, asked, how)
             except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
                 failure = exc
         why = "" if failure is None else f" ({error_text(failure)})"
@@ -176,6 +200,27 @@ def _target(url: "httpx.URL") -> Target:
     if url.userinfo:
         raise target.refused("credentials", "it names a user")
     return target
+
+
+def _redirected(asked: Asked, status: int) -> Asked:
+    """Return what is asked of the place that an answer redirects to."""
+    becomes_get = status == 303 or (status in (301, 302) and asked.method == "POST")
+    if not becomes_get or asked.method in _SAFE_METHODS:
+        return asked
+    headers = {k: v for k, v in asked.headers.items() if not k.lower().startswith("content-")}
+    return Asked(method="GET", headers=headers)
+
+
+def _for_any_origin(asked: Asked, target: Target) -> Asked:
+    if asked.method not in _SAFE_METHODS:
+        # Whoever answers may not choose who else gets the body.
+        raise FetchError(
+            f"a {asked.method} was redirected to another origin, `{target.shown}`",
+            url=target.shown,
+            reason="redirect",
+        )
+    headers = {k: v for k, v in asked.headers.items() if k.lower() in _FOR_ANY_ORIGIN}
+    return replace(asked, headers=headers)
 
 
 def _joined(url: "httpx.URL", location: str, target: Target) -> "httpx.URL":

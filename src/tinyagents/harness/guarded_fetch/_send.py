@@ -28,13 +28,24 @@ _OWN_HEADERS = frozenset(
 """What only this module may say, since it decides where a request goes and how its answer ends."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, 5.6.2."""
+_METHOD = re.compile("[A-Z]{1,20}")
+_NO_REQUESTS = frozenset({"CONNECT", "TRACE"})
 _GZIP = frozenset({"gzip", "x-gzip"})
 _NO_ENCODING = frozenset({"", "identity"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked of an address."""
+
+    method: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer; of a redirect, whose body nobody reads, it is empty."""
+    """An answer; of a redirect, whose body nobody reads, the content is empty."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,6 +59,16 @@ class Sending:
     tls: ssl.SSLContext
     connect_seconds: float
     max_bytes: int
+
+
+def check_method(method: str) -> None:
+    """Check that a method is one in upper case, and that asking it is no other thing than a request.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    if not _METHOD.fullmatch(method) or method in _NO_REQUESTS:
+        raise ConfigurationError(f"a fetch has no method {method[:40]!r}")
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
@@ -69,10 +90,10 @@ async def send(
     url: "httpx.URL",
     target: Target,
     address: Address,
-    headers: Mapping[str, str],
+    asked: Asked,
     how: Sending,
 ) -> Answer:
-    """Send a GET to the address, with the name of the target on it, and read the answer.
+    """Send a request to the address, with the name of the target on it, and read the answer.
 
     Raises:
         FetchError: The connection broke, or the body is too large or cannot be unpacked.
@@ -81,13 +102,14 @@ async def send(
     import httpx
 
     request = httpx.Request(
-        "GET",
+        asked.method,
         # An address in the place of the name: there is no second look-up that could tell another.
         url.copy_with(scheme=target.scheme, host=str(address), port=target.port, fragment=None),
+        content=asked.body,
         headers={
             "user-agent": "tinyagents",
             "accept": "*/*",
-            **{name.lower(): value for name, value in headers.items()},
+            **{name.lower(): value for name, value in asked.headers.items()},
             "host": target.authority,
             "accept-encoding": "gzip",
         },
@@ -103,7 +125,8 @@ async def send(
     try:
         response = await transport.handle_async_request(request)
         chunks = response.aiter_raw()
-        if response.status_code in REDIRECTS and "location" in response.headers:
+        redirects = response.status_code in REDIRECTS and "location" in response.headers
+        if redirects or asked.method == "HEAD":
             content = b""
         else:
             content = await _read(chunks, response.headers, target, how.max_bytes)

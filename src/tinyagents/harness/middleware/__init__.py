@@ -22,8 +22,10 @@ from ._stack import MiddlewareStack, around, run_error_hooks, run_hooks
 
 if TYPE_CHECKING:
     from .library import (
+        ArtifactMiddleware,
         ContextualToolSelectionMiddleware,
         DynamicToolSelectionMiddleware,
+        HandoffMiddleware,
         HumanApprovalMiddleware,
         ModelToolSelectionMiddleware,
         ToolAllowlistMiddleware,
@@ -34,8 +36,10 @@ if TYPE_CHECKING:
     )
 
 _LIBRARY = (
+    "ArtifactMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicToolSelectionMiddleware",
+    "HandoffMiddleware",
     "HumanApprovalMiddleware",
     "ModelToolSelectionMiddleware",
     "ToolAllowlistMiddleware",
@@ -47,8 +51,10 @@ _LIBRARY = (
 """What few applications use is loaded at its first use."""
 
 __all__ = (
+    "ArtifactMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicToolSelectionMiddleware",
+    "HandoffMiddleware",
     "HumanApprovalMiddleware",
     "Middleware",
     "MiddlewareStack",

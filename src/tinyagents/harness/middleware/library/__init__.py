@@ -5,24 +5,28 @@ from typing import TYPE_CHECKING
 from ... import _lazy
 
 if TYPE_CHECKING:
+    from ._artifacts import ArtifactMiddleware
     from ._contextual_selection import (
         ContextualToolSelectionMiddleware,
         ToolPredicate,
         ToolSelectionContext,
     )
     from ._dynamic_selection import DynamicToolSelectionMiddleware, ToolSelector
+    from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
     from ._tool_policy import ToolPolicyMiddleware
 
 _HOMES = {
+    "_artifacts": ("ArtifactMiddleware",),
     "_contextual_selection": (
         "ContextualToolSelectionMiddleware",
         "ToolPredicate",
         "ToolSelectionContext",
     ),
     "_dynamic_selection": ("DynamicToolSelectionMiddleware", "ToolSelector"),
+    "_handoff": ("HandoffMiddleware",),
     "_human_approval": ("HumanApprovalMiddleware",),
     "_model_selection": ("ModelToolSelectionMiddleware",),
     "_tool_allowlist": ("ToolAllowlistMiddleware",),
@@ -30,8 +34,10 @@ _HOMES = {
 }
 
 __all__ = (
+    "ArtifactMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicToolSelectionMiddleware",
+    "HandoffMiddleware",
     "HumanApprovalMiddleware",
     "ModelToolSelectionMiddleware",
     "ToolAllowlistMiddleware",
