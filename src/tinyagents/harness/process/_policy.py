@@ -106,6 +106,8 @@ class SandboxPolicy(BaseModel):
                 f"the policy does not allow the program {name[:200]!r}; allowed: {allowed}",
                 program=name[:200],
             )
+        if not self.denied_programs:
+            return
         found = shutil.which(name, path=path) or name
         names = {os.path.basename(each) for each in (name, found, os.path.realpath(found))}
         if denied := names & set(self.denied_programs):

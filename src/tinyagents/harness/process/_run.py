@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
-from ..concurrency import DeadlineExpired, in_thread, run_together, within
+from ..concurrency import in_thread, run_together
 from ..errors import ConfigurationError, InvalidRequestError, ProcessError
 from ._bubblewrap import in_bubblewrap, unavailable
 from ._limits import ProcessLimits
@@ -29,7 +29,7 @@ Output: TypeAlias = Callable[[str], None]
 """Gets output as it comes. Must neither wait nor raise."""
 
 _SUPERVISOR: Final = os.fspath(Path(__file__).with_name("_supervisor.py"))
-_SUPERVISOR_SECONDS: Final = 12.0
+_SUPERVISOR_SECONDS: Final = 6.0
 """How long the supervisor may take beyond what it was told; only one that was stopped does."""
 _OWN_ENVIRONMENT: Final = {
     name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ
@@ -109,6 +109,14 @@ def _planned(
     if os.name != "posix" or not sys.executable:
         raise ConfigurationError("programs can be run on POSIX systems only, from a usual Python")
     program = argv[0][:_SHOWN]
+    for text in (*argv, os.fspath(cwd)):
+        if not _can_be_passed(text):
+            raise ProcessError(
+                f"the program {program!r} cannot be started: {text[:_SHOWN]!r} holds NUL or half of "
+                "a character",
+                program=program,
+                reason="start",
+            )
     real_root = os.path.realpath(root)
     if not os.path.isdir(real_root):
         raise ConfigurationError(f"the working folder {os.fspath(root)!r} is no folder")
@@ -136,6 +144,13 @@ def _planned(
     )
 
 
+def _can_be_passed(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
 class _Run:
     """One program on its way, and what it has said so far."""
 
@@ -149,6 +164,7 @@ class _Run:
         self._kept = (HeadAndTail(limits.kept_output_bytes), HeadAndTail(limits.kept_output_bytes))
         self._readers: list[anyio.CancelScope] = []
         self._flooded = False
+        self._outcome: dict[str, Any] | None = None
 
     async def run(self) -> ProcessResult:
         began = time.monotonic()
@@ -156,20 +172,27 @@ class _Run:
         try:
             process = await self._start(reporting)
             try:
-                await self._follow(process)
+                streams = (each for each in (process.stdout, process.stderr) if each is not None)
+                reads = [
+                    partial(self._read, process, stream, kept)
+                    for stream, kept in zip(streams, self._kept, strict=False)
+                ]
+                await run_together([*reads, partial(self._follow, process, report)])
             finally:
-                outcome = await self._end(process, report)
-            return self._result(outcome, time.monotonic() - began)
+                if process.returncode is None:  # cancelled before it had its order
+                    process.kill()
+                with anyio.CancelScope(shield=True):
+                    await process.aclose()
+            return self._result(time.monotonic() - began)
         finally:
             os.close(report)
 
     async def _start(self, reporting: int) -> Process:
-        command = [sys.executable, "-I", "-S", "-X", "utf8", _SUPERVISOR, str(reporting)]
         try:
-            # Shielded, because of a start that is cancelled nobody knows whether there is a process.
+            # Shielded: of a start that was cancelled nobody knows whether there is a process.
             with anyio.CancelScope(shield=True):
-                process = await anyio.open_process(
-                    command,
+                return await anyio.open_process(
+                    [sys.executable, "-I", "-S", "-X", "utf8", _SUPERVISOR, str(reporting)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT if self._merge_stderr else subprocess.PIPE,
@@ -179,32 +202,37 @@ class _Run:
                     pass_fds=[reporting],
                 )
         except OSError as exc:
-            raise ProcessError(
-                f"the supervisor of {self._plan.program!r} cannot be started: {exc.strerror}",
-                program=self._plan.program,
-                reason="setup",
-            ) from exc
+            raise self._error("setup", exc.strerror or str(exc)) from exc
         finally:
             os.close(reporting)
-        return process
+        raise AssertionError("a scope that nobody cancels swallows nothing")
 
-    async def _follow(self, process: Process) -> None:
-        """Give the order, and take the output until all is over."""
+    async def _follow(self, process: Process, report: int) -> None:
+        """Give the order, and leave nothing behind, whatever happens then."""
         limits = self._limits
-        streams = (each for each in (process.stdout, process.stderr) if each is not None)
-        calls = [
-            partial(self._read, process, stream, kept)
-            for stream, kept in zip(streams, self._kept, strict=False)
-        ]
-
-        async def together() -> None:
-            await _tell(process, self._plan.order)
-            await run_together([*calls, partial(self._await_exit, process)])
-
         try:
-            await within(limits.wall_clock + 2 * limits.kill_grace + _SUPERVISOR_SECONDS, together)
-        except DeadlineExpired:
-            pass  # the supervisor hangs, or was stopped: the end is the same for all
+            await _tell(process, self._plan.order)
+            # The supervisor keeps the time: it is late only where it was stopped or killed.
+            with anyio.move_on_after(
+                limits.wall_clock + 2 * limits.kill_grace + _SUPERVISOR_SECONDS
+            ):
+                await process.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                if process.returncode is None:
+                    await self._stop(process)
+            self._outcome = _outcome(_read_all(report))
+            for scope in self._readers:
+                scope.deadline = anyio.current_time() + _DRAIN_SECONDS
+
+    async def _stop(self, process: Process) -> None:
+        process.send_signal(signal.SIGCONT)  # its program may have stopped it
+        await _tell(process, b"stop\n")
+        with anyio.move_on_after(self._limits.kill_grace + _SUPERVISOR_SECONDS):
+            await process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
     async def _read(self, process: Process, stream: ByteReceiveStream, kept: HeadAndTail) -> None:
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -215,44 +243,18 @@ class _Run:
                     chunk = await stream.receive(_CHUNK)
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     return
+                room = self._limits.kept_output_bytes - kept.total
+                if self._on_output and room > 0:
+                    self._on_output(decode(chunk[:room]))
                 kept.add(chunk)
-                if self._on_output and kept.total <= self._limits.kept_output_bytes:
-                    self._on_output(decode(chunk))
                 written = sum(each.total for each in self._kept)
                 if written > self._limits.output_bytes and not self._flooded:
                     self._flooded = True
                     await _tell(process, b"kill\n")
 
-    async def _await_exit(self, process: Process) -> None:
-        await process.wait()
-        for scope in self._readers:
-            scope.deadline = anyio.current_time() + _DRAIN_SECONDS
-
-    async def _end(self, process: Process, report: int) -> dict[str, Any] | None:
-        """Leave nothing behind, whatever has happened; return what the supervisor tells, if it could."""
-        with anyio.CancelScope(shield=True):
-            if process.returncode is None:
-                process.send_signal(signal.SIGCONT)  # a program may have stopped it
-                await _tell(process, b"stop\n")
-                with anyio.move_on_after(self._limits.kill_grace + _SUPERVISOR_SECONDS):
-                    await process.wait()
-            if process.returncode is None:
-                process.kill()
-            await process.aclose()
-        command, _, told = _read_all(report).partition(b"\n")
-        if told:
-            outcome: dict[str, Any] = json.loads(told)
-            return outcome
-        if command.isdigit():
-            # The supervisor was killed: what stayed in the group of the command can still be found.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(int(command), signal.SIGKILL)
-        elif command:
-            return dict(json.loads(command))
-        return None
-
-    def _result(self, outcome: dict[str, Any] | None, duration: float) -> ProcessResult:
+    def _result(self, duration: float) -> ProcessResult:
         out, err = self._kept
+        outcome = self._outcome
         if outcome is None:
             raise self._error("lost", "its supervisor was killed, and the program with it")
         if "refused" in outcome:
@@ -302,6 +304,18 @@ async def _tell(process: Process, line: bytes) -> None:
         await process.stdin.send(line)
     except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass  # it has ended already
+
+
+def _outcome(report: bytes) -> dict[str, Any] | None:
+    """Return what the supervisor tells at its end; without that, end what can still be found."""
+    command, _, told = report.partition(b"\n")
+    if command.isdigit() and not told:
+        # What stayed in the group of the command, of which one process is there at least.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(int(command), signal.SIGKILL)
+    lines = report.splitlines()
+    outcome: object = json.loads(lines[-1]) if lines else None
+    return cast("dict[str, Any]", outcome) if isinstance(outcome, dict) else None
 
 
 def _read_all(handle: int) -> bytes:

@@ -25,7 +25,7 @@ POLL: Final = 0.02
 """Seconds between two looks at how many processes there are and how much memory they use."""
 LINGER: Final = 0.1
 """Seconds for what the command leaves behind to end by itself, as the end of a pipeline does."""
-PATIENCE: Final = 10.0
+PATIENCE: Final = 5.0
 """Seconds in which what was killed must be gone; only what hangs in the kernel is not."""
 
 SLACK: Final = 4
