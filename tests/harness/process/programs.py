@@ -4,13 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.support import PATIENCE
 from tinyagents.harness.process import ProcessLimits, ProcessResult, SandboxPolicy, run_process
 
 NONE = SandboxPolicy(kind="none")
@@ -82,6 +84,16 @@ class Programs:
             except (OSError, UnicodeDecodeError):
                 continue
         return found
+
+
+def wait_until(state: Callable[[], bool]) -> None:
+    """Wait until ``state()`` is true; blocks."""
+    waiting = threading.Event()
+    for _ in range(int(PATIENCE * 100)):
+        if state():
+            return
+        waiting.wait(0.01)
+    raise AssertionError("it never happened")
 
 
 def python_policy(kind: Literal["none", "bubblewrap"]) -> SandboxPolicy:

@@ -130,7 +130,7 @@ async def test_abstract_sockets_of_the_machine_are_not_there(programs: Programs)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(name)
         server.listen()
-        code = f"import socket; socket.socket(socket.AF_UNIX).connect('\\0{programs.mark}')"
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect('\\x00{programs.mark}')"
         result = await programs.python(code, sandbox=PYTHON)
         assert "ConnectionRefusedError" in result.stderr
         outside = await programs.python(code)

@@ -4,14 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.harness.process.programs import BOMB, DAEMON, MIB, NONE, Programs
+from tests.harness.process.programs import BOMB, DAEMON, MIB, NONE, Programs, wait_until
 from tests.support import PATIENCE
 from tinyagents.harness.concurrency import run_together
 from tinyagents.harness.errors import (
@@ -256,15 +254,6 @@ anyio.run(lambda: run_process(argv, root={os.fspath(programs.root)!r},
         application.kill()
         application.wait()
     wait_until(lambda: not programs.left())
-
-
-def wait_until(state: Callable[[], bool]) -> None:
-    waiting = threading.Event()
-    for _ in range(int(PATIENCE * 100)):
-        if state():
-            return
-        waiting.wait(0.01)
-    raise AssertionError("it never happened")
 
 
 # Cancellation
