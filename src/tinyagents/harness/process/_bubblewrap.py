@@ -11,11 +11,12 @@ from ._policy import SandboxPolicy
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 _SETTINGS = (
-    "alternatives", "ca-certificates", "ca-certificates.conf", "group", "hosts", "ld.so.cache", "ld.so.conf",
-    "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki", "protocols",
-    "resolv.conf", "services", "ssl", "terminfo",
+    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "group", "hosts",
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf",
+    "os-release", "passwd", "pki/ca-trust", "pki/tls/certs", "protocols", "resolv.conf", "services",
+    "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo",
 )  # fmt: skip
-"""Of /etc what programs need to run; some of the rest are secrets where this process is root."""
+"""Of /etc what programs need; of the rest some are secrets, which root would read inside as well."""
 _INSTALL = (
     "install it (Debian, Ubuntu: `apt-get install bubblewrap`), or say `SandboxPolicy(kind='none')` "
     "to run programs without a sandbox"
@@ -70,7 +71,8 @@ def in_bubblewrap(argv: Sequence[str], policy: SandboxPolicy, *, root: str, cwd:
         "--hostname", "sandbox", "--die-with-parent", "--new-session",
         *(() if policy.network else ("--unshare-net",)),
         *_system(),
-        "--proc", "/proc", "--dev", "/dev",
+        # The kernel's settings belong to root, also to one that only seems to be another user inside.
+        "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev",
         *_memory_folder("/dev/shm", policy), "--remount-ro", "/dev", *_memory_folder("/tmp", policy),
     ]  # fmt: skip
     for path, writable in _shown(policy, root):
