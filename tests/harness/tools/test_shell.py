@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tinyagents import AgentHarness, Tool, ToolMessage, ToolProgress
+from tinyagents.harness.approval import Approve
 from tinyagents.harness.errors import ConfigurationError
 from tinyagents.harness.process import ProcessLimits, SandboxPolicy
 from tinyagents.harness.tools import shell_tool
@@ -18,6 +19,13 @@ if sys.platform != "linux":
 
 NONE = SandboxPolicy(kind="none")
 COMMANDS = SandboxPolicy(kind="none", commands="shell")
+
+
+def free_shell(
+    root: Path, sandbox: SandboxPolicy = NONE, limits: ProcessLimits | None = None
+) -> Tool:
+    """Return a shell tool that asks nobody."""
+    return shell_tool(sandbox=sandbox, root=root, limits=limits, approval_required=False)
 
 
 async def result_of(tool: Tool, **arguments: Any) -> ToolMessage:
@@ -37,7 +45,7 @@ def test_there_is_no_tool_without_a_policy(tmp_path: Path) -> None:
 
 
 async def test_a_model_reads_the_exit_code_and_the_output(tmp_path: Path) -> None:
-    message = await result_of(shell_tool(sandbox=NONE, root=tmp_path), argv=["echo", "$HOME; id"])
+    message = await result_of(free_shell(tmp_path), argv=["echo", "$HOME; id"])
     assert message.text == "exit code 0\n$HOME; id\n"
     assert not message.is_error
     assert isinstance(message.artifact, dict)
@@ -45,7 +53,7 @@ async def test_a_model_reads_the_exit_code_and_the_output(tmp_path: Path) -> Non
 
 
 async def test_a_program_that_fails_is_a_result(tmp_path: Path) -> None:
-    tool = shell_tool(sandbox=COMMANDS, root=tmp_path)
+    tool = free_shell(tmp_path, COMMANDS)
     message = await result_of(tool, command="echo oops >&2; exit 4")
     assert (message.text, message.is_error) == ("exit code 4\noops\n", False)
     silent = await result_of(tool, command="kill -KILL $$")
@@ -74,12 +82,12 @@ async def test_what_ended_a_program_is_told_in_words(
     tmp_path: Path, limits: dict[str, Any], command: str, said: str
 ) -> None:
     bounds = ProcessLimits.model_validate({"kill_grace": 0.2, **limits})
-    tool = shell_tool(sandbox=COMMANDS, root=tmp_path, limits=bounds)
+    tool = free_shell(tmp_path, COMMANDS, bounds)
     assert said in (await result_of(tool, command=command)).text
 
 
 async def test_a_model_may_shorten_the_time_but_not_lengthen_it(tmp_path: Path) -> None:
-    tool = shell_tool(sandbox=NONE, root=tmp_path, limits=ProcessLimits(wall_clock=0.5))
+    tool = free_shell(tmp_path, limits=ProcessLimits(wall_clock=0.5))
     shorter = await result_of(tool, argv=["sleep", "600"], timeout_seconds=0.2)
     assert "ended after 0.2 seconds" in shorter.text
     longer = await result_of(tool, argv=["sleep", "600"], timeout_seconds=100)
@@ -87,7 +95,7 @@ async def test_a_model_may_shorten_the_time_but_not_lengthen_it(tmp_path: Path) 
 
 
 async def test_a_model_is_told_what_it_can_mend(tmp_path: Path) -> None:
-    tool = shell_tool(sandbox=NONE, root=tmp_path)
+    tool = free_shell(tmp_path)
     missing = await result_of(tool, argv=["no-such-program"])
     assert missing.is_error
     assert missing.text.startswith("there is no program 'no-such-program'")
@@ -98,14 +106,14 @@ async def test_a_model_is_told_what_it_can_mend(tmp_path: Path) -> None:
 
 async def test_a_refusal_is_an_error_by_its_type(tmp_path: Path) -> None:
     policy = SandboxPolicy(kind="none", programs=("ls",))
-    message = await result_of(shell_tool(sandbox=policy, root=tmp_path), argv=["rm", "-rf", "."])
+    message = await result_of(free_shell(tmp_path, policy), argv=["rm", "-rf", "."])
     assert message.is_error
     assert "ProcessRefusedError" in message.text
     assert "allowed: `ls`" in message.text
 
 
 async def test_output_is_progress(tmp_path: Path) -> None:
-    tool = shell_tool(sandbox=COMMANDS, root=tmp_path)
+    tool = free_shell(tmp_path, COMMANDS)
     model = ScriptedModel([call("shell", command="echo one; echo two; printf three"), say("done")])
     stream = AgentHarness(model=model, tools=[tool]).stream(None, "go", modes={"tools"})
     assert "".join([text async for text in progress(stream)]) in ("onetwo", "one\ntwo")
@@ -115,6 +123,18 @@ async def progress(stream: AsyncIterator[object]) -> AsyncIterator[str]:
     async for chunk in stream:
         if isinstance(chunk, ToolProgress):
             yield chunk.content
+
+
+async def test_nothing_runs_before_somebody_has_approved(tmp_path: Path) -> None:
+    model = ScriptedModel([call("shell", argv=["touch", "ran"]), say("done")])
+    agent = AgentHarness(model=model, tools=[shell_tool(sandbox=NONE, root=tmp_path)])
+    run = await agent.invoke(None, "go")
+    assert run.status == "interrupted"
+    assert not (tmp_path / "ran").exists()
+    assert run.snapshot is not None
+    answers = {run.interrupts[0].id: Approve()}
+    run = await agent.resume(run.snapshot, None, answers=answers)
+    assert (run.text, (tmp_path / "ran").exists()) == ("done", True)
 
 
 @pytest.mark.parametrize("kind", ["auto", "none"])

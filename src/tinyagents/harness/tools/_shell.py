@@ -49,7 +49,7 @@ def shell_tool(
         root: The working folder.
         limits: How much one call may use.
         name: The tool's name.
-        approval_required: What the tool's policy says about approval.
+        approval_required: Whether each call waits for an approval.
 
     Raises:
         ConfigurationError: ``sandbox`` is no policy.
