@@ -53,6 +53,7 @@ FACTS: dict[str, Any] = {
     "media": "image",
     "reference": "a/b.png",
     "paths": ("a", "b"),
+    "program": "git",
 }
 
 
@@ -81,8 +82,9 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
         "context_overflow", "duplicate_name", "empty_response", "error", "fetch", "fetch_refused",
         "invalid_request", "limit_exceeded", "malformed_response", "media_input", "middleware",
         "missing_dependency", "model_error",
-        "model_not_found", "network", "provider_timeout", "rate_limit", "resume",
-        "run_cancelled", "run_timeout", "server", "structured_output", "subagent_depth",
+        "model_not_found", "network", "process", "process_refused", "provider_timeout", "rate_limit",
+        "resume", "run_cancelled", "run_timeout", "sandbox_unavailable", "server",
+        "structured_output", "subagent_depth",
         "tool_arguments", "tool_failed", "tool_not_found", "tool_refused", "tool_schema",
         "tool_timeout", "truncated_response", "unsafe_path", "workspace", "workspace_violation",
     }  # fmt: skip

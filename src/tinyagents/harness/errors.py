@@ -3,7 +3,8 @@
     TinyAgentsError
     ├── InvalidRequestError            what the caller passed cannot work
     │   ├── ConfigurationError         a setting, key or combination is missing or wrong
-    │   │   └── MissingDependencyError an optional package is not installed
+    │   │   ├── MissingDependencyError an optional package is not installed
+    │   │   └── SandboxUnavailableError no sandbox for programs on this system
     │   ├── DuplicateNameError         two components share a name
     │   ├── CapabilityError            the model cannot take part of the request
     │   ├── ToolSchemaError            a tool's parameters cannot be described
@@ -36,6 +37,8 @@
     ├── MiddlewareError                a hook refused to go on
     ├── FetchError                     an address was not fetched
     │   └── FetchRefusedError          the policy does not let it be reached
+    ├── ProcessError                   a program was not run
+    │   └── ProcessRefusedError        the policy does not allow it
     ├── UnsafePathError                a path leaves its root, or names no regular file
     │   └── WorkspaceViolationError    a path outside the run's workspace
     ├── WorkspaceError                 a workspace cannot be made, or not be removed
@@ -72,11 +75,14 @@ __all__ = (
     "ModelError",
     "ModelNotFoundError",
     "NetworkError",
+    "ProcessError",
+    "ProcessRefusedError",
     "ProviderTimeoutError",
     "RateLimitError",
     "ResumeError",
     "RunCancelledError",
     "RunTimeoutError",
+    "SandboxUnavailableError",
     "ServerError",
     "StructuredOutputError",
     "SubAgentDepthError",
@@ -142,6 +148,12 @@ class MissingDependencyError(ConfigurationError, ImportError):
         super().__init__(f"`{package}` is not installed: pip install 'tinyagents[{extra}]'")
         self.package = package
         self.extra = extra
+
+
+class SandboxUnavailableError(ConfigurationError):
+    """The policy demands a sandbox for programs, and this system cannot make one; nothing was run."""
+
+    kind = "sandbox_unavailable"
 
 
 class DuplicateNameError(InvalidRequestError):
@@ -527,6 +539,35 @@ class FetchRefusedError(FetchError):
     """
 
     kind = "fetch_refused"
+
+
+class ProcessError(TinyAgentsError):
+    """A program was not run, or it is not known how it ended.
+
+    Args:
+        message: What went wrong.
+        program: The program, shortened.
+        reason: ``not_found``, there is no such program; ``cwd``, the folder cannot be entered or is
+            outside of the working folder; ``start``, the system refused to start it; ``setup``,
+            what comes before that failed; ``lost``, whatever supervised it was killed.
+            :class:`ProcessRefusedError` has ``refused``.
+    """
+
+    kind = "process"
+
+    def __init__(self, message: str, *, program: str, reason: str) -> None:
+        super().__init__(message)
+        self.program = program
+        self.reason = reason
+
+
+class ProcessRefusedError(ProcessError):
+    """The policy does not let the program be run; nothing was."""
+
+    kind = "process_refused"
+
+    def __init__(self, message: str, *, program: str) -> None:
+        super().__init__(message, program=program, reason="refused")
 
 
 class UnsafePathError(TinyAgentsError, ValueError):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._http_fetch import http_fetch_tool
     from ._list_files import list_files_tool
     from ._read_file import read_file_tool
+    from ._shell import shell_tool
     from ._time import time_tools
     from ._todo import InMemoryTodoStore, Todo, TodoStatus, TodoStore, todo_key, todo_tools
     from ._write_file import write_file_tool
@@ -30,6 +31,7 @@ __all__ = (
     "http_fetch_tool",
     "list_files_tool",
     "read_file_tool",
+    "shell_tool",
     "time_tools",
     "todo_key",
     "todo_tools",
@@ -47,6 +49,7 @@ if not TYPE_CHECKING:
         "_http_fetch": ("http_fetch_tool",),
         "_list_files": ("list_files_tool",),
         "_read_file": ("read_file_tool",),
+        "_shell": ("shell_tool",),
         "_time": ("time_tools",),
         "_todo": _TODO,
         "_write_file": ("write_file_tool",),
