@@ -125,10 +125,11 @@ async def _call(
         tg.start_soon(_send_reports, saying, session)
         reports[run_id] = said
         try:
-            return await _run(harness, snapshot, block, context)
+            result = await _run(harness, snapshot, block, context)
         finally:
             del reports[run_id]
             said.close()
+    return result
 
 
 async def _run(
@@ -138,14 +139,14 @@ async def _run(
         run = await harness.invoke(context.state, snapshot, data=context.data)
     except TinyAgentsError as exc:
         return _error(f"`{block.name}` failed: {exc}")
-    except Exception:  # a hook's own, which is nothing for those outside
+    except Exception:  # noqa: BLE001 - a hook's own, which is nothing for those outside
         _log.exception("the call of `%s` failed", block.name)
         return _error(f"`{block.name}` failed")
+    if run.status == "interrupted":
+        return _error(f"`{block.name}` needs an answer of somebody, who cannot be asked here")
     for message in run.messages:
         if isinstance(message, ToolMessage) and message.tool_call_id == block.id:
             return _answer(message)
-    if run.status == "interrupted":
-        return _error(f"`{block.name}` needs an answer of somebody, who cannot be asked here")
     return _error(f"`{block.name}` was not executed: {run.reason or run.status}")
 
 

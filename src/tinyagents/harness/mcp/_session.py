@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from importlib import metadata
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import anyio
 import mcp_types as types
@@ -201,10 +201,9 @@ class Session:
 
 
 def _first(error: BaseException) -> BaseException:
-    if isinstance(error, BaseExceptionGroup):
-        group: BaseExceptionGroup[BaseException] = error
-        return _first(group.exceptions[0])
-    return error
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    return _first(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
 
 
 @asynccontextmanager
