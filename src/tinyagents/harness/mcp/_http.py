@@ -59,10 +59,13 @@ async def http_transport(
 
 def _bound_body(response: httpx2.Response, limit: int) -> None:
     """Let the body end with an error where it is packed or too long; events have their own bound."""
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        response.stream = _BoundedBody(response.stream, 0, "it is compressed, against the request")
-    elif not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        response.stream = _BoundedBody(response.stream, limit, f"it has more than {limit} bytes")
+    headers = response.headers
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        response.stream = _BoundedBody(response.stream, -1, "it is compressed, against the request")
+    elif not headers.get("content-type", "").lower().startswith("text/event-stream"):
+        announced = headers.get("content-length", "")
+        left = -1 if announced.isdecimal() and int(announced) > limit else limit
+        response.stream = _BoundedBody(response.stream, left, f"it has more than {limit} bytes")
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
@@ -75,12 +78,15 @@ class _BoundedBody(httpx2.AsyncByteStream):
         self._why = why
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._body:
-            size += len(chunk)
-            if size > self._limit:
-                raise httpx2.StreamError(f"the answer cannot be read: {self._why}")
-            yield chunk
+        left = self._limit
+        if left >= 0:
+            async for chunk in self._body:
+                left -= len(chunk)
+                if left < 0:
+                    break
+                yield chunk
+        if left < 0:
+            raise httpx2.StreamError(f"the answer cannot be read: {self._why}")
 
     async def aclose(self) -> None:
         await self._body.aclose()

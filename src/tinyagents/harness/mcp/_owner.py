@@ -120,33 +120,38 @@ class Owner:
     async def _live(self, session: Session) -> TinyAgentsError:
         """Connect, stay until the end, and return why it ended."""
         try:
-            with anyio.CancelScope() as self._scope:
-                self._scope.deadline = anyio.current_time() + self._connect_timeout
+            with anyio.CancelScope() as scope:
+                self._scope = scope
+                scope.deadline = anyio.current_time() + self._connect_timeout
                 async with session.client:
-                    self._take(await session.list_tools())
-                    self._scope.deadline = math.inf
-                    self._session, self._opened = session, True
-                    self._settled.set()
-                    await self._attend(session)
-                    self._scope.deadline = anyio.current_time() + CLEAN_UP_SECONDS
+                    await self._attend(session, scope)
+                    scope.deadline = anyio.current_time() + CLEAN_UP_SECONDS
         except Exception as exc:  # noqa: BLE001 - whatever a transport raises, it is the end
             return session.failed_with(exc)
         if session.lost or self._closing.is_set():
             return session.failure("broke off", retryable=True)
         return session.failure(f"did not answer within {self._connect_timeout:g} s", retryable=True)
 
-    async def _attend(self, session: Session) -> None:
-        """Stay with a session until it is lost or to be closed; take new listings."""
-        connection = self._scope
+    async def _attend(self, session: Session, scope: anyio.CancelScope) -> None:
+        """Stay with a session until it is lost or to be closed, and take its listings.
+
+        Args:
+            session: It is connected.
+            scope: Its deadline holds until the session is up.
+        """
         async with anyio.create_task_group() as tg:
+            # Before the listing, so that no change is missed between the two.
+            await tg.start(session.follow_changes)
+            self._take(await session.list_tools())
+            scope.deadline = math.inf
+            self._session, self._opened = session, True
             self._scope = tg.cancel_scope
-            tg.start_soon(session.follow_changes)
+            self._settled.set()
             while not session.lost:
                 await session.news()
                 if session.listing_changed:
                     await self._list_again(session)
             tg.cancel_scope.cancel()
-        self._scope = connection
 
     async def _list_again(self, session: Session) -> None:
         session.listing_changed = False

@@ -124,6 +124,7 @@ async def _call(
     async with anyio.create_task_group() as tg:
         tg.start_soon(_send_reports, saying, session)
         reports[run_id] = said
+        result = _error(f"`{params.name}` failed")
         try:
             result = await _run(harness, snapshot, block, context)
         finally:

@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 
 import anyio
 import mcp_types as types
+from anyio.abc import TaskStatus
 from mcp import Client, MCPError
 from mcp.client import IncomingMessage
 from mcp.client._transport import TransportStreams
@@ -92,18 +93,26 @@ class Session:
         elif isinstance(message, Exception):
             _log.debug("the tool server `%s` wrote what is no message", self.name)
 
-    async def follow_changes(self) -> None:
+    async def follow_changes(
+        self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
         """Hear of changes of the listing where the protocol wants that to be asked for."""
         capability = self.client.server_capabilities.tools
         if not (self.client.session.discover_result and capability and capability.list_changed):
+            task_status.started()
             return
+        heard = False
         try:
             async with self.client.listen(tools_list_changed=True) as changes:
+                task_status.started()
+                heard = True
                 async for _ in changes:
                     self.listing_changed = True
                     self.wake()
-        except (MCPError, RuntimeError, TimeoutError) as exc:
-            _log.info("the tool server `%s` does not report changes: %s", self.name, exc)
+        except (MCPError, RuntimeError) as exc:
+            _log.info("the tool server `%s` reports no changes any more: %s", self.name, exc)
+            if not heard:
+                task_status.started()
 
     async def list_tools(self) -> list[types.Tool]:
         """Return the server's tools.
