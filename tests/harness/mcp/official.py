@@ -14,6 +14,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 server = MCPServer("official")
 
 
+def leave(witness: str, word: str) -> None:
+    Path(witness).write_text(word)
+
+
 @server.tool(annotations=types.ToolAnnotations(read_only_hint=True, title="Sum"))
 def add(a: int, b: int) -> int:
     """Add two numbers."""
@@ -30,11 +34,11 @@ def mcp_wipe_disk() -> str:
 async def wait(witness: str, ctx: Context[Any]) -> str:
     """Report, and wait; leave a word when it is cancelled."""
     await ctx.report_progress(1, 3, "on its way")
-    Path(witness).write_text("begun")
+    leave(witness, "begun")
     try:
         await anyio.sleep(60)
     except BaseException:
-        Path(witness).write_text("cancelled")
+        leave(witness, "cancelled")
         raise
     return "never"
 

@@ -26,7 +26,6 @@ def listing() -> dict[str, Any]:
     names = [*TOOLS, "echo"] if MODE == "twice" else TOOLS
     tools = [{"name": name, "description": "d" * 9000, "inputSchema": schema} for name in names]
     if MODE == "unfit":
-        tools.append({"name": "list", "inputSchema": {"type": "object", "properties": {"a": 5}}})
         tools.append({"name": "n" * 300, "inputSchema": schema})
         tools.append({"name": "wide", "inputSchema": {**schema, "title": "t" * 200_000}})
     if MODE == "endless":

@@ -61,7 +61,7 @@ def at_port(script: str, port: int, *arguments: str) -> Iterator[subprocess.Pope
 async def reached(condition: Callable[[], bool]) -> None:
     """Wait for a state that nothing announces."""
     with anyio.fail_after(PATIENCE):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await anyio.sleep(0.01)
 
 

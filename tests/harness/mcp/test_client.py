@@ -130,14 +130,6 @@ async def test_a_long_text_is_cut_for_the_model(transport: McpStdio | McpHttp) -
     assert words(result) == "x" * 100 + "\n[cut: the first 100 of 5000 characters]"
 
 
-async def test_two_runs_that_name_one_tool_twice_are_refused(
-    transport: McpStdio | McpHttp,
-) -> None:
-    async with McpClient(transport) as server:
-        with pytest.raises(DuplicateNameError, match="`add`"):
-            AgentHarness(ScriptedModel([]), tools=[*server.tools, *server.tools])
-
-
 async def test_a_listing_that_grows_is_taken_up() -> None:
     heard: list[tuple[str, ...]] = []
     for transport in (official(), raw()):

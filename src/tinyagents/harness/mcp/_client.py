@@ -115,6 +115,7 @@ class McpClient:
         self._owner = Owner(
             self._new_session,
             self._take,
+            name=self.name,
             connect_timeout=self._connect_timeout,
             reconnect=self._reconnect,
         )
@@ -187,7 +188,7 @@ class McpClient:
             raise self._unusable("is not connected: use its tools inside `async with`")
         if current_token() != self._loop:
             raise self._unusable("is connected in another event loop: make a client for each")
-        return await owner.session(self.name)
+        return await owner.session()
 
     def _unusable(self, why: str) -> ToolServerError:
         return ToolServerError(f"the tool server `{self.name}` {why}", server=self.name)

@@ -25,6 +25,7 @@ class Owner:
     Args:
         connect: Makes a session that is not connected.
         take: Gets the server's listing, first when a session is up.
+        name: What messages call the server.
         connect_timeout: Seconds until a session is up.
         reconnect: The waits, and how many tries make it down.
     """
@@ -34,11 +35,13 @@ class Owner:
         connect: Callable[[], Session],
         take: Callable[[list[types.Tool]], None],
         *,
+        name: str,
         connect_timeout: float,
         reconnect: RetryPolicy,
     ) -> None:
         self._connect = connect
         self._take = take
+        self._name = name
         self._connect_timeout = connect_timeout
         self._reconnect = reconnect
         self._session: Session | None = None
@@ -61,8 +64,10 @@ class Owner:
         await self._settled.wait()
         if self._failure is not None:
             raise self._failure
+        if self._closing.is_set():
+            raise self._closed()
 
-    async def session(self, name: str) -> Session:
+    async def session(self) -> Session:
         """Return the session that is up, after waiting for one where there is none.
 
         Raises:
@@ -81,8 +86,8 @@ class Owner:
             await self._settled.wait()
             if self._failure is not None:
                 # One of its own for each call: a traceback grows where an error is raised.
-                raise ToolServerError(str(self._failure), server=name, retryable=True)
-        raise ToolServerError(f"the tool server `{name}` is closed", server=name)
+                raise ToolServerError(str(self._failure), server=self._name, retryable=True)
+        raise self._closed()
 
     async def close(self) -> None:
         """End the connection; cancelled, the end goes on by itself."""
@@ -90,6 +95,9 @@ class Owner:
         self._wanted.set()
         self._scope.cancel()
         await self._task.wait_shielded()
+
+    def _closed(self) -> ToolServerError:
+        return ToolServerError(f"the tool server `{self._name}` is closed", server=self._name)
 
     def _unsettle(self) -> None:
         self._session = None

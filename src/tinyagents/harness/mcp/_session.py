@@ -32,6 +32,8 @@ _MAX_TOOLS = 1000
 _PASSING_STATUS = (408, 425, 429)
 _BARE_REFUSAL = "Server returned an error response"
 """What the package says of a status without a message of the protocol."""
+_BROKEN_OFF = ("Connection closed", "SSE stream ended")
+"""How it calls an answer that never came."""
 _MAX_WORDS = 2000
 """Characters of a server's message or report that are passed on."""
 
@@ -160,7 +162,7 @@ class Session:
         return to_result(answer)
 
     def _refusal(self, tool: str, error: MCPError) -> Exception:
-        if error.code == types.CONNECTION_CLOSED:
+        if self._is_broken_off(error):
             # Over HTTP it may be this one answer that broke off, and others go on.
             if self._in_flight == 1:
                 self.end()
@@ -177,6 +179,12 @@ class Session:
                 retryable=status >= 500 or status in _PASSING_STATUS,
             )
         return self.failure(f"refused the call of `{tool}`: {error}", code=error.code)
+
+    def _is_broken_off(self, error: MCPError) -> bool:
+        # The code alone does not tell: it is also the one of servers that have no better.
+        return error.code == types.CONNECTION_CLOSED and (
+            self.lost or error.message.startswith(_BROKEN_OFF)
+        )
 
     def _status(self, error: MCPError) -> int | None:
         """Return the status behind an error that the package made of nothing else."""
@@ -199,10 +207,12 @@ class Session:
         error = _first(error)
         if isinstance(error, TinyAgentsError):
             return error
+        if isinstance(error, ValidationError):
+            return self.failure("answered what is not of the protocol")
         if not isinstance(error, MCPError):
             why = f"{type(error).__name__}: {error_text(error)}"
             return self.failure(f"cannot be reached ({why})", retryable=True)
-        if error.code == types.CONNECTION_CLOSED:
+        if self._is_broken_off(error):
             return self.failure("left before the connection was made", retryable=True)
         if (status := self._status(error)) is not None:
             return self.failure(f"refused the connection: HTTP {status}", code=error.code)
