@@ -24,6 +24,9 @@ from tinyagents.harness.retry import RetryPolicy
 from tinyagents.harness.stream import ToolProgress
 from tinyagents.testkit import ScriptedModel, call, say
 
+# The package leaves its streams of events to the garbage collector, which trio reports.
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http:ResourceWarning")
+
 AT_ONCE = RetryPolicy(initial_backoff=0.0, max_attempts=50)
 
 

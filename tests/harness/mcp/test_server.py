@@ -20,6 +20,9 @@ from tinyagents.harness.errors import ConfigurationError, MissingDependencyError
 from tinyagents.harness.mcp import CallContext, McpClient, McpHttp, McpServer, McpStdio
 from tinyagents.testkit import EventRecorder, ScriptedModel, assert_event_grammar, call, say
 
+# The package leaves its streams of events to the garbage collector, which trio reports.
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http:ResourceWarning")
+
 Connect = Callable[[], AbstractAsyncContextManager[Client]]
 
 
