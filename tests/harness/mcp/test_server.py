@@ -42,9 +42,7 @@ def stdio(backend: str, approvals: str = "strict") -> StdioServerParameters:
 @pytest.fixture(params=["stdio", "stdio-legacy", "http", "http-legacy"])
 def connect(request: pytest.FixtureRequest, anyio_backend_name: str) -> Connect:
     kind, _, legacy = str(request.param).partition("-")
-    server = (
-        stdio(anyio_backend_name) if kind == "stdio" else request.getfixturevalue("address")
-    )
+    server = stdio(anyio_backend_name) if kind == "stdio" else request.getfixturevalue("address")
     return partial(Client, server, mode="legacy" if legacy else "auto")
 
 
