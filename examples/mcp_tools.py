@@ -14,11 +14,7 @@ from tinyagents.testkit import ScriptedModel, call, say
 
 @tool
 async def stock(article: str, *, ctx: ToolContext[dict[str, int]]) -> str:
-    """How many of an article there are.
-
-    Args:
-        article: Its name.
-    """
+    """How many of an article there are."""
     return f"{ctx.data.get(article, 0)} x {article}"
 
 

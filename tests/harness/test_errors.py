@@ -50,6 +50,8 @@ FACTS: dict[str, Any] = {
     "path": "a/b",
     "media": "image",
     "reference": "a/b.png",
+    "server": "files",
+    "stderr": "no such folder",
 }
 
 
@@ -79,7 +81,7 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
         "missing_dependency", "model_error",
         "model_not_found", "network", "provider_timeout", "rate_limit", "resume",
         "run_cancelled", "run_timeout", "server", "structured_output", "subagent_depth",
-        "tool_arguments", "tool_failed", "tool_not_found", "tool_schema", "tool_timeout",
+        "tool_arguments", "tool_failed", "tool_not_found", "tool_schema", "tool_server", "tool_timeout",
         "truncated_response", "unsafe_path",
     }  # fmt: skip
 

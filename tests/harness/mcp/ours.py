@@ -21,7 +21,7 @@ from tinyagents import (
 from tinyagents.harness.mcp import CallContext, McpServer, ServedCall
 from tinyagents.harness.middleware import ToolCall
 from tinyagents.harness.providers import MockModel
-from tinyagents.harness.tool import Injected, ToolAccess, ToolPolicy
+from tinyagents.harness.tool import Injected, ToolAccess, ToolLike, ToolPolicy
 
 
 @tool(policy=ToolPolicy.read_only())
@@ -92,8 +92,8 @@ class Guard(Middleware[Any]):
     """Refuses sums of large numbers."""
 
     async def before_tool(self, ctx: RunContext[Any], call: ToolCall) -> None:
-        if call.name == "add" and call.arguments.get("a") == 666:
-            raise ToolError("a hook's own words")
+        if call.arguments.get("a") == 666:
+            raise RuntimeError("a secret of the application")
 
     async def wrap_tool(self, ctx: RunContext[Any], call: ToolCall, call_next: Any) -> ToolResult:
         if call.arguments.get("a") == 13:
@@ -104,10 +104,12 @@ class Guard(Middleware[Any]):
 
 def context_of(served: ServedCall) -> CallContext:
     headers = served.headers or {}
+    if served.tool == "fail" and "x-user" in headers:
+        raise ToolError("not for you")
     return CallContext(data=headers.get("x-user", served.client or "nobody"), state="state")
 
 
-TOOLS = [add, who, parts, fail, wait, ask, launch, chatty]
+TOOLS: list[ToolLike] = [add, who, parts, fail, wait, ask, launch, chatty]
 harness = AgentHarness(MockModel(), tools=TOOLS, middleware=[Guard()])
 server = McpServer(
     harness,

@@ -17,11 +17,12 @@ from tests.harness.mcp.support import (
 )
 from tests.support import PATIENCE
 from tinyagents import AgentHarness, ToolMessage
-from tinyagents.harness.errors import DuplicateNameError, ToolServerError
+from tinyagents.harness.errors import ToolServerError
 from tinyagents.harness.mcp import McpClient, McpHttp, McpStdio
 from tinyagents.harness.policy import RunPolicy
 from tinyagents.harness.retry import RetryPolicy
 from tinyagents.harness.stream import ToolProgress
+from tinyagents.harness.tool import ToolAccess, ToolPolicy
 from tinyagents.testkit import ScriptedModel, call, say
 
 # The package leaves its streams of events to the garbage collector, which trio reports.
@@ -131,6 +132,33 @@ async def test_a_long_text_is_cut_for_the_model(transport: McpStdio | McpHttp) -
     async with McpClient(transport, max_result_chars=100) as server:
         result = await result_of(server.tools, "big", size=5000)
     assert words(result) == "x" * 100 + "\n[cut: the first 100 of 5000 characters]"
+
+
+async def test_only_a_trusted_server_can_say_that_a_tool_is_harmless() -> None:
+    own = ToolPolicy(access=ToolAccess(approval_required=True))
+    async with McpClient(official(), timeout=5.0, policies={"big": own}) as server:
+        tools = {tool.name: tool for tool in server.tools}
+    add, wipe = tools["add"].policy, tools["mcp_wipe_disk"].policy
+    assert not add.classified
+    assert not add.side_effects.read_only
+    assert not add.runtime.idempotent
+    assert add.runtime.timeout == 5.0
+    assert add.display.label == "Sum"
+    assert tools["add"].metadata["mcp_hints"] == {"read_only_hint": True}
+    assert wipe.side_effects.destructive
+    assert not wipe.runtime.idempotent
+    assert wipe.display.label == "Wipe Disk"
+    assert tools["big"].policy == own
+
+    async with McpClient(official(), trust_annotations=True) as server:
+        tools = {tool.name: tool for tool in server.tools}
+    add, wipe = tools["add"].policy, tools["mcp_wipe_disk"].policy
+    assert add.classified
+    assert add.side_effects.read_only
+    assert add.runtime.idempotent
+    assert wipe.side_effects.destructive
+    assert wipe.runtime.idempotent
+    assert not tools["fail"].policy.classified
 
 
 async def test_a_listing_that_grows_is_taken_up() -> None:

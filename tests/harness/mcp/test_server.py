@@ -15,9 +15,9 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from tests.harness.mcp.support import HERE, at_port, free_port, reached, result_of, words
 from tests.support import PATIENCE
-from tinyagents import AgentHarness, tool
+from tinyagents import AgentHarness, ToolContext, tool
 from tinyagents.harness.errors import ConfigurationError, MissingDependencyError
-from tinyagents.harness.mcp import CallContext, McpClient, McpHttp, McpServer, McpStdio
+from tinyagents.harness.mcp import CallContext, McpClient, McpHttp, McpServer, ServedCall
 from tinyagents.testkit import EventRecorder, ScriptedModel, assert_event_grammar, call, say
 
 # The package leaves its streams of events to the garbage collector, which trio reports.
@@ -127,6 +127,7 @@ async def test_many_calls_run_at_once(connect: Connect) -> None:
 async def test_the_context_of_a_call_follows_from_who_makes_it(address: str) -> None:
     async with McpClient(McpHttp(address, headers={"X-User": "ada"})) as server:
         assert words(await result_of(server.tools, "who")) == "ada ADA state"
+        assert words(await result_of(server.tools, "fail")) == "not for you"
     async with Client(stdio("asyncio")) as client:
         assert said(await client.call_tool("who")).startswith("mcp MCP")
 
@@ -176,17 +177,21 @@ async def test_a_call_is_a_run_with_its_events() -> None:
     assert_event_grammar(recorder.events)
 
 
-async def test_a_context_can_be_awaited_for() -> None:
+async def test_a_context_can_be_awaited_for_and_can_fail() -> None:
     @tool
-    async def tell(*, ctx: Any) -> str:
-        return "x"
+    async def tell(*, ctx: ToolContext[str]) -> str:
+        return ctx.data
 
-    async def context_of(_served: object) -> CallContext:
+    async def context_of(served: ServedCall) -> CallContext:
         await anyio.lowlevel.checkpoint()
+        if served.tool == "double":
+            raise RuntimeError("a secret of the application")
         return CallContext(data="late")
 
-    async with in_process(McpServer([double], context_factory=context_of)) as client:
-        assert said(await client.call_tool("double", {"number": 1})) == "2"
+    async with in_process(McpServer([double, tell], context_factory=context_of)) as client:
+        assert said(await client.call_tool("tell")) == "late"
+        failed = await client.call_tool("double", {"number": 1})
+        assert (failed.is_error, said(failed)) == (True, "`double` failed")
 
 
 async def test_no_more_calls_run_at_once_than_allowed() -> None:
@@ -202,13 +207,15 @@ async def test_no_more_calls_run_at_once_than_allowed() -> None:
         running.pop()
         return "held"
 
-    async with in_process(McpServer([hold], max_concurrency=2)) as client:
-        async with anyio.create_task_group() as tg:
-            for _ in range(5):
-                tg.start_soon(client.call_tool, "hold")
-            await reached(lambda: len(running) == 2)
-            await anyio.wait_all_tasks_blocked()
-            release.set()
+    async with (
+        in_process(McpServer([hold], max_concurrency=2)) as client,
+        anyio.create_task_group() as tg,
+    ):
+        for _ in range(5):
+            tg.start_soon(client.call_tool, "hold")
+        await reached(lambda: len(running) == 2)
+        await anyio.wait_all_tasks_blocked()
+        release.set()
     assert max(most) == 2
     assert len(most) == 5
 

@@ -35,7 +35,7 @@ class McpServer:
         instructions: What the tools are for, for the client's model.
         data: The dependencies that tools get as ``ctx.data``.
         context_factory: Gives data, state and configuration for each call in place of ``data``.
-            What it raises is the call's error.
+            A :class:`~tinyagents.ToolError` of it is what the client is told.
         allow_approval_required: Serve the tools that need an approval too, without one.
         max_concurrency: Calls that run at once; further ones wait.
 

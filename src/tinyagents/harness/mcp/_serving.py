@@ -29,8 +29,8 @@ from ..message import (
 )
 from ..middleware import Middleware, ToolCall, ToolDelta
 from ..runtime import AgentHarness
-from ..text import dump_json
-from ..tool import Tool, ToolPolicy, ToolResult
+from ..text import dump_json, error_text
+from ..tool import Tool, ToolError, ToolPolicy, ToolResult
 from ._served import CallContext, ContextFactory, ServedCall
 
 _log = logging.getLogger("tinyagents.mcp")
@@ -92,9 +92,12 @@ def build_server(
         if params.name not in harness.tools:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool `{params.name}`")
         async with at_once:
-            context = context_factory(_served(ctx, params.name))
-            if isawaitable(context):
-                context = await context
+            try:
+                context = context_factory(_served(ctx, params.name))
+                if isawaitable(context):
+                    context = await context
+            except Exception as exc:  # noqa: BLE001 - it must not end the connection
+                return _failed(params.name, exc)
             return await _call(harness, one_call.reports, ctx.session, params, context)
 
     return Server(
@@ -121,14 +124,14 @@ async def _call(
     )
     snapshot = replace(snapshot, phase="call_tools", messages=[AssistantMessage(content=[block])])
     said, saying = anyio.create_memory_object_stream[str](_MAX_REPORTS)
+    result = _error(f"`{params.name}` was not executed")
     async with anyio.create_task_group() as tg:
         tg.start_soon(_send_reports, saying, session)
         reports[run_id] = said
-        result = _error(f"`{params.name}` failed")
         try:
             result = await _run(harness, snapshot, block, context)
         finally:
-            del reports[run_id]
+            reports.pop(run_id, None)
             said.close()
     return result
 
@@ -138,11 +141,8 @@ async def _run(
 ) -> types.CallToolResult:
     try:
         run = await harness.invoke(context.state, snapshot, data=context.data)
-    except TinyAgentsError as exc:
-        return _error(f"`{block.name}` failed: {exc}")
-    except Exception:  # noqa: BLE001 - a hook's own, which is nothing for those outside
-        _log.exception("the call of `%s` failed", block.name)
-        return _error(f"`{block.name}` failed")
+    except Exception as exc:  # noqa: BLE001 - it must not end the connection
+        return _failed(block.name, exc)
     if run.status == "interrupted":
         return _error(f"`{block.name}` needs an answer of somebody, who cannot be asked here")
     for message in run.messages:
@@ -207,6 +207,18 @@ def _answer(message: ToolMessage) -> types.CallToolResult:
         structured_content=structured,
         is_error=message.is_error,
     )
+
+
+def _failed(tool: str, error: Exception) -> types.CallToolResult:
+    """Return the result of a call that an exception ended: words that were meant to be read."""
+    match error:
+        case ToolError():
+            return _error(error_text(error) or f"`{tool}` failed")
+        case TinyAgentsError():
+            return _error(f"`{tool}` failed: {error}")
+        case _:
+            _log.error("the call of `%s` failed", tool, exc_info=error)
+            return _error(f"`{tool}` failed")
 
 
 def _error(text: str) -> types.CallToolResult:
