@@ -1,12 +1,14 @@
 """Servers that say too much, too little or the wrong thing, and leave at the wrong time."""
 
+import shutil
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.harness.mcp.support import free_port, is_alive, raw, reached, result_of, words
+from tests.harness.mcp.support import HERE, free_port, is_alive, raw, reached, result_of, words
 from tests.support import PATIENCE
 from tinyagents import AgentHarness
 from tinyagents.harness.errors import (
@@ -144,15 +146,16 @@ async def test_a_server_that_cannot_be_started_or_reached_is_an_error() -> None:
     assert "sk-secret" not in str(caught.value)
 
 
-async def test_a_server_that_stays_away_fails_the_calls_until_it_is_back() -> None:
+async def test_a_server_that_stays_away_fails_the_calls_until_it_is_back(tmp_path: Path) -> None:
+    program, away = tmp_path / "server.py", tmp_path / "away.py"
+    shutil.copy(HERE / "raw.py", program)
     once = RetryPolicy(initial_backoff=0.0, max_attempts=1)
-    async with McpClient(raw(), reconnect=once) as server:
-        transport = server._transport  # the program is moved away, and back
-        server._transport = McpStdio("/no/such/program")
+    async with McpClient(McpStdio(sys.executable, [str(program)]), reconnect=once) as server:
+        program.rename(away)
         await result_of(server.tools, "leave")
         for _ in range(2):
-            assert "cannot be reached" in words(await result_of(server.tools, "echo"))
-        server._transport = transport
+            assert "left before the connection" in words(await result_of(server.tools, "echo"))
+        away.rename(program)
         assert words(await result_of(server.tools, "echo", words="back")) == "back"
 
 

@@ -1,11 +1,10 @@
 """Our tools as a server, asked by the client of the official package over both transports."""
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 import httpx
@@ -158,16 +157,10 @@ async def double(number: int) -> int:
     return 2 * number
 
 
-@asynccontextmanager
-async def in_process(server: McpServer) -> AsyncGenerator[Client]:
-    async with Client(server._build()) as client:
-        yield client
-
-
 async def test_a_call_is_a_run_with_its_events() -> None:
     recorder = EventRecorder()
     harness = AgentHarness(ScriptedModel([]), tools=[double], listeners=[recorder])
-    async with in_process(McpServer(harness)) as client:
+    async with Client(McpServer(harness).build()) as client:
         assert said(await client.call_tool("double", {"number": 21})) == "42"
     kinds = [event.kind for event in recorder.events]
     assert kinds[0] == "run.started"
@@ -188,7 +181,7 @@ async def test_a_context_can_be_awaited_for_and_can_fail() -> None:
             raise RuntimeError("a secret of the application")
         return CallContext(data="late")
 
-    async with in_process(McpServer([double, tell], context_factory=context_of)) as client:
+    async with Client(McpServer([double, tell], context_factory=context_of).build()) as client:
         assert said(await client.call_tool("tell")) == "late"
         failed = await client.call_tool("double", {"number": 1})
         assert (failed.is_error, said(failed)) == (True, "`double` failed")
@@ -208,7 +201,7 @@ async def test_no_more_calls_run_at_once_than_allowed() -> None:
         return "held"
 
     async with (
-        in_process(McpServer([hold], max_concurrency=2)) as client,
+        Client(McpServer([hold], max_concurrency=2).build()) as client,
         anyio.create_task_group() as tg,
     ):
         for _ in range(5):

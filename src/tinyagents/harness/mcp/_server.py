@@ -1,7 +1,7 @@
 """Tools served to others: over the standard streams, or as a web application."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 
@@ -12,6 +12,9 @@ from ..runtime import AgentHarness
 from ..tool import ToolLike
 from ._served import CallContext, ContextFactory, ServedCall
 from ._transports import require_mcp
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
 
 AsgiApp: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 """An application for web servers: gets a scope, and the functions to receive and to send."""
@@ -77,7 +80,7 @@ class McpServer:
         Raises:
             MissingDependencyError: The extra ``mcp`` is not installed.
         """
-        server = self._build()
+        server = self.build()
         from mcp.server.stdio import stdio_server
 
         async with stdio_server() as (incoming, outgoing):
@@ -143,7 +146,7 @@ class McpServer:
         Raises:
             MissingDependencyError: The extra ``mcp`` is not installed.
         """
-        server = self._build()
+        server = self.build()
         from mcp.server.transport_security import TransportSecuritySettings
 
         hosts = allowed_hosts or ("127.0.0.1:*", "localhost:*", "[::1]:*")
@@ -156,7 +159,14 @@ class McpServer:
         )
         return app
 
-    def _build(self) -> Any:
+    def build(self) -> "Server[Any]":
+        """Return a server of the official package, for what this class has no method for.
+
+        Tests connect to one in their own process: ``mcp.Client(server.build())``.
+
+        Raises:
+            MissingDependencyError: The extra ``mcp`` is not installed.
+        """
         require_mcp()
         from ._serving import build_server
 
