@@ -54,6 +54,8 @@ FACTS: dict[str, Any] = {
     "reference": "a/b.png",
     "paths": ("a", "b"),
     "program": "git",
+    "server": "files",
+    "stderr": "no such folder",
 }
 
 
@@ -85,7 +87,7 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
         "model_not_found", "network", "process", "process_refused", "provider_timeout", "rate_limit",
         "resume", "run_cancelled", "run_timeout", "sandbox_unavailable", "server",
         "structured_output", "subagent_depth",
-        "tool_arguments", "tool_failed", "tool_not_found", "tool_refused", "tool_schema",
+        "tool_arguments", "tool_failed", "tool_not_found", "tool_refused", "tool_schema", "tool_server",
         "tool_timeout", "truncated_response", "unsafe_path", "workspace", "workspace_violation",
     }  # fmt: skip
 

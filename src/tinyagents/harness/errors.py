@@ -30,6 +30,7 @@
     ├── ToolFailedError                a tool raised, under a policy that raises
     ├── ToolTimeoutError               a tool ran out of time, under a policy that raises
     ├── ApproverError                  who should decide about a call failed to; it was not run
+    ├── ToolServerError                a tool server cannot be reached, or refused a call
     ├── LimitExceededError             a limit of the run is used up
     ├── RunTimeoutError                the run's wall clock ran out
     ├── RunCancelledError              the run was cancelled
@@ -92,6 +93,7 @@ __all__ = (
     "ToolNotFoundError",
     "ToolRefusedError",
     "ToolSchemaError",
+    "ToolServerError",
     "ToolTimeoutError",
     "TruncatedResponseError",
     "UnsafePathError",
@@ -449,6 +451,35 @@ class ApproverError(TinyAgentsError):
         super().__init__(message)
         self.tool = tool
         self.call_id = call_id
+
+
+class ToolServerError(TinyAgentsError):
+    """A server of tools cannot be reached, has broken off, or refused a call.
+
+    Args:
+        message: What happened, and whether the call may have had effects.
+        server: What the application calls the server.
+        code: The code of the server's own answer; ``None`` where it gave none.
+        retryable: Whether the same call may succeed when it is made again: a lost connection.
+        stderr: What the server wrote last before it left; the values of its environment are out.
+    """
+
+    kind = "tool_server"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        server: str,
+        code: int | None = None,
+        retryable: bool = False,
+        stderr: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.server = server
+        self.code = code
+        self.retryable = retryable
+        self.stderr = stderr
 
 
 class LimitExceededError(TinyAgentsError):

@@ -8,7 +8,7 @@ are written for asyncio directly and go through anyio or trio elsewhere, with th
 from ._background import BackgroundTask
 from ._bounds import CLEAN_UP_SECONDS, DeadlineExpired, within
 from ._channel import Channel, ChannelClosed
-from ._loop import in_event_loop, is_being_cancelled
+from ._loop import asyncio_loop, in_event_loop, is_being_cancelled
 from ._threads import in_thread, loop_poster, thread_safe
 from ._together import run_together
 
@@ -18,6 +18,7 @@ __all__ = (
     "Channel",
     "ChannelClosed",
     "DeadlineExpired",
+    "asyncio_loop",
     "in_event_loop",
     "in_thread",
     "is_being_cancelled",
