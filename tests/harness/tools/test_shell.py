@@ -12,6 +12,7 @@ from tinyagents.harness.approval import Approve
 from tinyagents.harness.errors import ConfigurationError
 from tinyagents.harness.process import ProcessLimits, SandboxPolicy
 from tinyagents.harness.tools import shell_tool
+from tinyagents.harness.workspace import WorkspaceDescriptor
 from tinyagents.testkit import ScriptedModel, call, say
 
 if sys.platform != "linux":
@@ -150,3 +151,38 @@ def test_the_policy_says_what_it_may_do(tmp_path: Path, kind: str) -> None:
     assert policy.runtime.cancelable
     free = shell_tool(sandbox=sandbox, root=tmp_path, approval_required=False)
     assert not free.policy.access.approval_required
+
+
+async def in_workspace(tool: Tool, workspace: WorkspaceDescriptor | None) -> ToolMessage:
+    """Return what a model reads of a program that shows its folder, in a run with this workspace."""
+    model = ScriptedModel([call(tool.name, argv=["pwd"]), say("done")])
+    run = await AgentHarness(model=model, tools=[tool], workspace=workspace).invoke(None, "go")
+    (message,) = (each for each in run.messages if isinstance(each, ToolMessage))
+    return message
+
+
+async def test_programs_run_in_the_workspace_of_the_run(tmp_path: Path) -> None:
+    shell = shell_tool(sandbox=NONE, approval_required=False)
+    message = await in_workspace(shell, WorkspaceDescriptor(root=str(tmp_path)))
+    assert message.text == f"exit code 0\n{tmp_path}\n"
+
+
+async def test_without_a_folder_nothing_runs_and_the_way_out_is_named() -> None:
+    message = await in_workspace(shell_tool(sandbox=NONE, approval_required=False), None)
+    assert message.is_error
+    assert "pass `root=` to `shell_tool`, or `workspace=`" in message.text
+
+
+async def test_a_folder_outside_the_workspace_is_refused(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    message = await in_workspace(free_shell(tmp_path), WorkspaceDescriptor(root=str(inner)))
+    assert message.is_error
+    assert "outside the workspace" in message.text
+
+
+async def test_a_workspace_that_requires_a_sandbox_gets_one(tmp_path: Path) -> None:
+    workspace = WorkspaceDescriptor(root=str(tmp_path), sandbox="required")
+    message = await in_workspace(free_shell(tmp_path), workspace)
+    assert message.is_error
+    assert "requires a sandbox" in message.text

@@ -32,7 +32,7 @@ Seconds = Annotated[float | None, Field(gt=0)]
 def shell_tool(
     *,
     sandbox: SandboxPolicy,
-    root: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
     limits: ProcessLimits | None = None,
     name: str = "shell",
     approval_required: bool = True,
@@ -46,7 +46,7 @@ def shell_tool(
     Args:
         sandbox: What may be run, and what it may reach. With ``commands="shell"`` the model writes
             commands for ``/bin/sh``, else a program and its arguments, which no shell sees.
-        root: The working folder.
+        root: The working folder, inside the run's workspace if it has one; not given, its root.
         limits: How much one call may use.
         name: The tool's name.
         approval_required: Whether each call waits for an approval.
@@ -106,7 +106,7 @@ class _Programs:
     """Runs what a model asks for, within one policy."""
 
     sandbox: SandboxPolicy
-    root: str | os.PathLike[str]
+    root: str | os.PathLike[str] | None
     limits: ProcessLimits
 
     async def run(
@@ -124,13 +124,14 @@ class _Programs:
             cwd: The folder to run it in, relative to the working folder.
             timeout_seconds: Ends it earlier than the limit does.
         """
+        root = self._root_of(ctx)
         limits = self.limits
         if timeout_seconds is not None and timeout_seconds < limits.wall_clock:
             limits = limits.model_copy(update={"wall_clock": timeout_seconds})
         try:
             result = await run_process(
                 argv,
-                root=self.root,
+                root=root,
                 cwd=cwd,
                 sandbox=self.sandbox,
                 limits=limits,
@@ -159,6 +160,23 @@ class _Programs:
             timeout_seconds: Ends it earlier than the limit does.
         """
         return await self.run(["/bin/sh", "-c", command], ctx, cwd, timeout_seconds)
+
+    def _root_of(self, ctx: ToolContext[Any]) -> str | os.PathLike[str]:
+        """Return the folder to run in; a run's workspace bounds it and may require a sandbox."""
+        workspace = ctx.workspace
+        if workspace is None:
+            if self.root is None:
+                raise ConfigurationError(
+                    f"the tool `{ctx.tool_name}` has no folder to run programs in: pass `root=` to "
+                    "`shell_tool`, or `workspace=` a folder to `AgentHarness`"
+                )
+            return self.root
+        if workspace.sandbox == "required" and not self.sandbox.sandboxed:
+            raise ConfigurationError(
+                f"the run's workspace requires a sandbox, and the tool `{ctx.tool_name}` runs "
+                "programs without one: make it with `SandboxPolicy()`"
+            )
+        return workspace.enforce(self.root or workspace.root, ctx.run)
 
 
 def _by_line(ctx: ToolContext[Any]) -> Output:
