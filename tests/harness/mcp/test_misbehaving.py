@@ -133,6 +133,7 @@ async def test_a_server_that_leaves_at_once_is_an_error_with_its_last_words() ->
         async with McpClient(raw("dead", SECRET=secret)):
             pass
     assert caught.value.stderr == "cannot find my config, key=***"
+    assert caught.value.__notes__ == ["it wrote last: cannot find my config, key=***"]
     assert secret not in f"{caught.value!r} {raw('dead', SECRET=secret)!r}"
 
 

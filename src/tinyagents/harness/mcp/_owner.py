@@ -62,8 +62,12 @@ class Owner:
             TinyAgentsError: It came to nothing.
         """
         await self._settled.wait()
-        if self._failure is not None:
-            raise self._failure
+        failure = self._failure
+        if failure is not None:
+            if isinstance(failure, ToolServerError) and failure.stderr:
+                # For whoever reads the traceback; no model gets to see it.
+                failure.add_note(f"it wrote last: {failure.stderr}")
+            raise failure
         if self._closing.is_set():
             raise self._closed()
 
