@@ -20,6 +20,16 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = ["3.11", "3.12", "3.13"]
 WORKERS = ("--numprocesses=auto", "--maxprocesses=4")
 
+ONCE = (
+    "tests/harness/process",
+    "tests/harness/providers/conformance",
+    "tests/harness/providers/test_llmock.py",
+    "tests/harness/testkit/test_conformance_fakes.py",
+    "tests/harness/testkit/test_conformance_faults.py",
+    "tests/wire",
+)
+"""What takes long and says the same on every interpreter: the session ``tests`` alone runs it."""
+
 
 def group(*names: str) -> tuple[str, ...]:
     """The requirements of the dependency groups of these names."""
@@ -32,9 +42,14 @@ def shared_env() -> dict[str, str]:
     return {"TINYAGENTS_SHARED": shared} if Path(shared).is_dir() else {}
 
 
-def run_tests(session: nox.Session) -> None:
+def run_tests(session: nox.Session, *arguments: str) -> None:
     """Run pytest with the session's arguments on the package as it is installed there."""
-    session.run("python", "-m", "pytest", *WORKERS, *session.posargs, env=shared_env())
+    session.run("python", "-m", "pytest", *WORKERS, *arguments, *session.posargs, env=shared_env())
+
+
+def all_but_once() -> list[str]:
+    """The arguments that leave out what is run once."""
+    return [f"--ignore={path}" for path in ONCE]
 
 
 @nox.session
@@ -53,14 +68,14 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def pythons(session: nox.Session) -> None:
-    """Run the tests on every supported interpreter that is installed."""
+    """Run the tests on every supported interpreter that is installed, all but ``ONCE``."""
     session.install("-e", ".", *group("test"))
-    run_tests(session)
+    run_tests(session, *all_but_once())
 
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build the wheel and run the tests on it, from a copy without the sources."""
+    """Build the wheel and run the tests of the whole on it, from a copy without the sources."""
     folder = Path(session.create_tmp()).resolve()
     shutil.rmtree(folder)
     session.install("build")
@@ -74,12 +89,13 @@ def wheel(session: nox.Session) -> None:
         shutil.copy(ROOT / name, copy)
     session.install(str(built), *group("test"))
     session.chdir(copy)
-    run_tests(session)
+    # What a wheel can lack: a module, a data file, an entry point, a dependency.
+    run_tests(session, "tests/cases", "tests/test_public_api.py", "tests/test_prose.py")
 
 
 @nox.session
 def lowest(session: nox.Session) -> None:
-    """Run the tests with the lowest versions that the package allows of what it depends on."""
+    """Run the tests, all but ``ONCE``, with the lowest versions of what the package depends on."""
     session.install("uv")
     pins = Path(session.create_tmp()).resolve() / "lowest.txt"
     python = ("--python", str(session.virtualenv.location))
@@ -93,7 +109,7 @@ def lowest(session: nox.Session) -> None:
         "uv", "pip", "install", *python, f"--constraint={pins}", "-e", f".[{extras}]",
         *group("test"),
     )  # fmt: skip
-    run_tests(session)
+    run_tests(session, *all_but_once())
 
 
 @nox.session
