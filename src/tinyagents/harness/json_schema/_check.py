@@ -90,17 +90,18 @@ def _compiled(schema: JsonObject, what: str, error: type[InvalidRequestError]) -
     registry: Registry[Any] = Registry()
     if ref := _dangling_reference(schema, kind.META_SCHEMA, registry):
         raise error(f"the reference `{ref}` in {what} leads nowhere")
-    return _bounded(kind)(schema, registry=registry)
+    return cast("Validator", _bounded(kind)(schema, registry=registry))
 
 
 @cache
 def _bounded(kind: Any) -> Any:
     """Return the kind of validator that counts the references it follows."""
     import attrs
-    from jsonschema.validators import extend
+    from jsonschema import validators
 
+    extend: Any = validators.extend
     keywords = {name: kind.VALIDATORS[name] for name in _REFERENCES if name in kind.VALIDATORS}
-    bounded: Any = extend(kind, {name: _counting(keyword) for name, keyword in keywords.items()})
+    bounded = extend(kind, {name: _counting(keyword) for name, keyword in keywords.items()})
     # Its own would take another kind, which does not count, for each part that has a `$schema`.
     bounded.evolve = attrs.evolve
     return bounded
