@@ -99,7 +99,7 @@ def _bounded(kind: Any) -> Any:
     import attrs
     from jsonschema import validators
 
-    extend: Any = validators.extend
+    extend = cast("Any", validators).extend
     keywords = {name: kind.VALIDATORS[name] for name in _REFERENCES if name in kind.VALIDATORS}
     bounded = extend(kind, {name: _counting(keyword) for name, keyword in keywords.items()})
     # Its own would take another kind, which does not count, for each part that has a `$schema`.
