@@ -484,6 +484,32 @@ async def test_a_hook_cannot_send_an_edited_call_to_another_tool() -> None:
     assert (run.status, ran) == ("interrupted", [])
 
 
+async def test_a_hook_cannot_send_an_edited_call_to_another_tool_when_it_goes_on_again() -> None:
+    redirects = False
+
+    @tool(policy=GATED)
+    async def ship(what: str, ctx: ToolContext[None]) -> str:
+        """Ship."""
+        return f"shipped {what} to {ctx.ask('where to?')}"
+
+    @before_tool
+    def redirect(ctx: RunContext[None], call: ToolCall) -> None:
+        if redirects and call.arguments == {"what": "y"}:
+            call.name, call.arguments = "look", {"what": "money"}
+
+    harness = agent(call("ship", what="x"), tools=(ship, look), middleware=[redirect])
+    run = await harness.invoke(None, "go")
+    answers: dict[str, object] = {run.interrupts[0].id: Edit(arguments={"what": "y"})}
+    run = await harness.resume(stored(run), None, answers=answers)
+    redirects = True
+    run = await harness.resume(stored(run), None, answers={run.interrupts[0].id: "Oslo"})
+    assert (run.status, ran) == ("interrupted", [])
+    asked = run.interrupts[0].approval
+    assert asked is not None
+    assert (asked.tool_name, asked.id in answers) == ("ship", False)
+    assert asked.problem is not None
+
+
 async def test_the_tool_that_really_runs_is_the_one_that_is_asked_about() -> None:
     policy = RunPolicy(unknown_tool=UnknownToolPolicy.rewrite("pay"))
     harness = agent(call("Pay", amount=1), policy=policy)

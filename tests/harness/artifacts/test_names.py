@@ -40,6 +40,14 @@ def test_two_threads_that_look_alike_have_their_own_folders() -> None:
     assert all(len(scope) <= 80 and "/" not in scope for scope in scopes)
 
 
+def test_a_thread_cannot_be_named_so_that_it_gets_the_folder_of_another() -> None:
+    ctx = context().run
+    ctx.origin = EventOrigin(run_id="r", root_run_id="r", thread_id="ann@example.com/1")
+    scope = artifact_scope(ctx)
+    ctx.origin = EventOrigin(run_id="r", root_run_id="r", thread_id=scope.removeprefix("thread-"))
+    assert artifact_scope(ctx) != scope
+
+
 @pytest.mark.parametrize(
     ("text", "size", "abstract"),
     [

@@ -17,6 +17,8 @@ from tests.support import PATIENCE
 from tinyagents import AgentHarness, ToolContext, tool
 from tinyagents.harness.errors import ConfigurationError, MissingDependencyError
 from tinyagents.harness.mcp import CallContext, McpClient, McpHttp, McpServer, ServedCall
+from tinyagents.harness.tools import file_tools
+from tinyagents.harness.workspace import TemporaryCopyWorkspace
 from tinyagents.testkit import EventRecorder, ScriptedModel, assert_event_grammar, call, say
 
 # The package leaves its streams of events to the garbage collector, which trio reports.
@@ -155,6 +157,23 @@ async def test_a_web_page_cannot_reach_a_local_server_by_another_name(address: s
 async def double(number: int) -> int:
     """Double it."""
     return 2 * number
+
+
+async def test_a_call_gets_a_workspace_where_the_harness_makes_one_for_each_run(
+    tmp_path: Path,
+) -> None:
+    source, copies = tmp_path / "source", tmp_path / "copies"
+    source.mkdir()
+    copies.mkdir()
+    (source / "note.txt").write_text("milk", "utf-8")
+    harness = AgentHarness(
+        ScriptedModel([]),
+        tools=file_tools(),
+        workspace=TemporaryCopyWorkspace(source, parent=copies),
+    )
+    async with Client(McpServer(harness).build()) as client:
+        assert "milk" in said(await client.call_tool("read_file", {"path": "note.txt"}))
+    assert not list(copies.iterdir())
 
 
 async def test_a_call_is_a_run_with_its_events() -> None:

@@ -10,7 +10,14 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from tinyagents.harness.errors import ToolArgumentsError, ToolSchemaError
-from tinyagents.harness.tool import Injected, Tool, ToolContext, ToolPolicy, ToolRuntime
+from tinyagents.harness.tool import (
+    Injected,
+    Tool,
+    ToolContext,
+    ToolPolicy,
+    ToolRuntime,
+    normalize_arguments,
+)
 
 from .calls import context, execute, only_text, text_of
 
@@ -267,3 +274,36 @@ def test_what_a_handler_does_to_its_arguments_stays_with_it() -> None:
     bound.arguments["items"][1]["a"] = 3
     bound.arguments["items"].append(4)
     assert given == {"items": [1, {"a": 2}]}
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf"])
+@pytest.mark.parametrize("extra", [{}, {"$schema": "https://json-schema.org/draft/2020-12/schema"}])
+def test_a_schema_whose_references_multiply_does_not_hold_up_the_process(
+    keyword: str, extra: dict[str, str]
+) -> None:
+    # 60 short definitions that stand for 2**60: whoever serves a tool may send them.
+    definitions: dict[str, Any] = {
+        f"d{n}": {**extra, keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)
+    }
+    definitions["d60"] = {"type": "integer"}
+    parameters = {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/d0"}},
+        "$defs": definitions,
+    }
+    made = Tool.from_schema(echo, name="bomb", description="", parameters=parameters)
+    with pytest.raises(ToolArgumentsError, match="more than 10000 references"):
+        made.validate({"x": "1"})
+    assert normalize_arguments({"x": "1"}, made) in (None, {"x": 1})
+
+
+def test_a_schema_that_refers_to_itself_is_checked_all_the_same() -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "inner": {"$ref": "#"}},
+        "required": ["n"],
+    }
+    made = Tool.from_schema(echo, name="nested", description="", parameters=parameters)
+    made.validate({"n": 1, "inner": {"n": 2, "inner": {"n": 3}}})
+    with pytest.raises(ToolArgumentsError, match="inner"):
+        made.validate({"n": 1, "inner": {"n": 2, "inner": {"n": "3"}}})

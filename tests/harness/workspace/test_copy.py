@@ -162,3 +162,14 @@ def work(root: Path) -> None:
     (root / "sub" / "new.txt").write_text("new")
     (root / "sub" / "new.txt").chmod(0o700)
     (root / "gone.txt").unlink()
+
+
+async def test_a_file_that_is_said_to_be_huge_is_not_read(source: Path, copies: Path) -> None:
+    isolation = TemporaryCopyWorkspace(source, parent=copies)
+    async with open_workspace(isolation, run_id="r") as workspace:
+        sparse = Path(workspace.root, "sparse")
+        sparse.touch()
+        os.truncate(sparse, 2**42)  # without a byte on the disk, and hours of reading
+        with pytest.raises(WorkspaceError) as caught:
+            await isolation.changes(workspace)
+    assert caught.value.reason == "limit"

@@ -249,3 +249,13 @@ async def test_a_worktree_that_cannot_be_added_leaves_no_branch(repository: Path
     assert branches(repository) == {"main", "worker/r/taken"}
     assert run_git(repository, "for-each-ref", "refs/tinyagents") == ""
     assert not (repository / ".claude" / "worktrees" / "r").exists()
+
+
+async def test_a_run_cannot_be_named_so_that_it_gets_the_worktree_of_another(
+    repository: Path,
+) -> None:
+    isolation = GitWorktreeWorkspace(repository)
+    workspace = await isolation.prepare("ann/1", "a")
+    imitated = Path(workspace.root).name
+    other = await isolation.prepare(imitated, "a")
+    assert other.root != workspace.root

@@ -99,7 +99,9 @@ async def _approve(
     asked = pending.interrupt.approval if pending.interrupt is not None else None
     if _is_cleared(pending.clearance, request):
         assert pending.clearance is not None
-        await _run_on(run, slot, pending.clearance.arguments, admit)
+        if problem := await _run_on(run, slot, pending.clearance.arguments, admit):
+            # The answer that it was cleared by does not count again.
+            hold(run, slot, _again(request, request), problem=problem)
     elif (rule := _rule_for(run, request)) is not None:
         record(run, slot, request, "approved", source="rule", by=rule.by)
         await _run_on(run, slot, None, admit)
@@ -221,12 +223,7 @@ async def apply(
         record(run, slot, request, "approved", source=source, by=decision.by, remember=remembered)
     else:
         record(run, slot, request, "edited", source=source, by=decision.by)
-    await _run_on(run, slot, edited, admit)
-    if slot.tool is not tool:
-        pending.clearance = None
-        slot.result, slot.cleared = None, False
-        return _CHANGED
-    return None
+    return await _run_on(run, slot, edited, admit)
 
 
 def _remember(run: LoopRun, request: ApprovalRequest, decision: Approve) -> None:
@@ -237,8 +234,12 @@ def _remember(run: LoopRun, request: ApprovalRequest, decision: Approve) -> None
 
 async def _run_on(
     run: LoopRun, slot: CallSlot, edited: dict[str, JsonValue] | None, admit: Admit
-) -> None:
-    """Let an approved call go on, with the arguments that were put in its own's place."""
+) -> str | None:
+    """Let an approved call go on, with the arguments that were put in its own's place.
+
+    Returns:
+        Why it cannot, where a hook gives it to another tool for those.
+    """
     pending, tool = slot.pending, slot.tool
     assert tool is not None
     if pending.interrupt is not None and pending.interrupt.kind == "approval":
@@ -246,7 +247,7 @@ async def _run_on(
     slot.cleared, slot.held = True, False
     if edited is None:
         _call_outside(run, slot, tool)
-        return
+        return None
     kept = {name: value for name, value in edited.items() if name not in tool.injected}
     slot.call.arguments = copied_json(kept)
     slot.note = (
@@ -255,6 +256,11 @@ async def _run_on(
     )
     # Hooks judge what will really run, whoever wrote it.
     await admit(run, slot)
+    if slot.tool is tool:
+        return None
+    pending.clearance = None
+    slot.result, slot.cleared = None, False
+    return _CHANGED
 
 
 def _call_outside(run: LoopRun, slot: CallSlot, tool: Tool) -> None:

@@ -262,6 +262,8 @@ def _ask_for_more(run: LoopRun) -> Phase:
 async def call_tools(run: LoopRun) -> Phase:
     """Run the calls of the last answer, as many as the limit allows."""
     snapshot = run.snapshot
+    if run.spec.isolation is not None:
+        await take_workspace(run)  # of a run that begins here, as one that makes a single call does
     if not snapshot.pending:
         open_turn(run)
         if run.output is not None and snapshot.structured_by_tool:

@@ -11,7 +11,8 @@ from ..errors import UnsafePathError
 _LONGEST_PART = 80
 _LONGEST_SHOWN = 200
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-_DIGEST_DIGITS = 8
+_DIGEST_DIGITS = 16
+_DIGESTED = re.compile(rf"-[0-9a-f]{{{_DIGEST_DIGITS}}}\Z")
 
 
 def default_name(agent: str, task: str) -> str:
@@ -27,9 +28,10 @@ def artifact_scope(run: RunContext[Any]) -> str:
     """
     own = f"thread-{run.thread_id}" if run.thread_id is not None else f"run-{run.root_run_id}"
     safe = safe_part(own)
-    if safe == own:
+    if safe == own and not _DIGESTED.search(own):
         return own
-    # Two ids that look the same when they are made safe are still two.
+    # Two ids that look the same when they are made safe are still two, and so is one that is
+    # written as another looks.
     digest = hashlib.sha256(own.encode()).hexdigest()[:_DIGEST_DIGITS]
     return f"{safe[: _LONGEST_PART - _DIGEST_DIGITS - 1]}-{digest}"
 

@@ -1,6 +1,9 @@
 """The check of values against a schema that was given as such."""
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -11,6 +14,20 @@ from ._problems import explain_found, unexpected_problem
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
     from referencing import Registry
+
+_MOST_REFERENCES = 10_000
+"""How many references one check follows. Each can stand for two others, and those for two more, so that
+a short schema, which may be a stranger's, could take for ever."""
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+_Keyword: TypeAlias = Callable[[Any, Any, Any, Any], "Iterator[Any] | None"]
+
+_followed: ContextVar[list[int]] = ContextVar("followed")
+"""How many references the check at hand has followed."""
+
+
+class _TooMuchError(Exception):
+    """The check of a value would take too long."""
 
 
 class SchemaCheck:
@@ -44,10 +61,15 @@ class SchemaCheck:
             root: What the path in each sentence begins with.
             member: What a property of the value is called.
         """
+        before = _followed.set([0])
         try:
             return explain_found(self._validator.iter_errors(value), root, member)
+        except _TooMuchError as exc:
+            return [f"{root}: could not be checked: {exc}"]
         except Exception as exc:  # noqa: BLE001 - a validator may raise anything, such as by depth
             return [unexpected_problem(exc, root)]
+        finally:
+            _followed.reset(before)
 
 
 def _compiled(schema: JsonObject, what: str, error: type[InvalidRequestError]) -> "Validator":
@@ -68,7 +90,34 @@ def _compiled(schema: JsonObject, what: str, error: type[InvalidRequestError]) -
     registry: Registry[Any] = Registry()
     if ref := _dangling_reference(schema, kind.META_SCHEMA, registry):
         raise error(f"the reference `{ref}` in {what} leads nowhere")
-    return kind(schema, registry=registry)
+    return cast("Validator", _bounded(kind)(schema, registry=registry))
+
+
+@cache
+def _bounded(kind: Any) -> Any:
+    """Return the kind of validator that counts the references it follows."""
+    import attrs
+    from jsonschema import validators
+
+    extend = cast("Any", validators).extend
+    keywords = {name: kind.VALIDATORS[name] for name in _REFERENCES if name in kind.VALIDATORS}
+    bounded = extend(kind, {name: _counting(keyword) for name, keyword in keywords.items()})
+    # Its own would take another kind, which does not count, for each part that has a `$schema`.
+    bounded.evolve = attrs.evolve
+    return bounded
+
+
+def _counting(keyword: _Keyword) -> _Keyword:
+    def follow(validator: Any, value: Any, instance: Any, schema: Any) -> "Iterator[Any] | None":
+        count = _followed.get()
+        count[0] += 1
+        if count[0] > _MOST_REFERENCES:
+            raise _TooMuchError(
+                f"its schema takes more than {_MOST_REFERENCES} references to follow"
+            )
+        return keyword(validator, value, instance, schema)
+
+    return follow
 
 
 def _dangling_reference(schema: JsonObject, meta: Any, registry: "Registry[Any]") -> str | None:

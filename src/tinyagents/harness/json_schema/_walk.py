@@ -73,25 +73,30 @@ def rebuilt(schema: JsonObject, change: Callable[[Place, JsonObject], JsonObject
 def variants(root: JsonObject, schema: JsonValue) -> Iterator[JsonObject]:
     """Yield the schemas that a value may fit, with references and unions resolved.
 
-    A reference that leads nowhere, or in a circle, has none.
+    A reference that leads nowhere, or in a circle, has none; one that is met again has no more.
 
     Args:
         root: The whole schema, which references start from.
         schema: A part of it.
     """
-    yield from _variants(root, schema, 0)
+    yield from _variants(root, schema, 0, set())
 
 
-def _variants(root: JsonObject, schema: JsonValue, depth: int) -> Iterator[JsonObject]:
+def _variants(
+    root: JsonObject, schema: JsonValue, depth: int, seen: set[str]
+) -> Iterator[JsonObject]:
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return
     if isinstance(ref := schema.get("$ref"), str):
-        yield from _variants(root, referred(root, ref), depth + 1)
+        # Once each: two references to the next one, so many times, would have no end.
+        if ref not in seen:
+            seen.add(ref)
+            yield from _variants(root, referred(root, ref), depth + 1, seen)
         return
     for union in (schema.get("anyOf"), schema.get("oneOf")):
         if isinstance(union, list):
             for member in union:
-                yield from _variants(root, member, depth + 1)
+                yield from _variants(root, member, depth + 1, seen)
             return
     yield schema
 

@@ -9,6 +9,7 @@ from ..errors import ConfigurationError
 from ..tool import ToolDisplay, ToolPolicy, ToolRuntime, ToolSideEffects
 
 _LABEL_PREFIXES = ("composio_", "mcp_")
+_LONGEST_LABEL = 200
 _GLOB = frozenset("*?[")
 
 
@@ -80,7 +81,7 @@ class ToolChoice:
                 max_result_chars=self.max_result_chars,
                 streaming=True,
             ),
-            display=ToolDisplay(label=(title or label_of(name))[:200]),
+            display=ToolDisplay(label=_on_one_line(title or label_of(name))),
         )
 
 
@@ -89,6 +90,11 @@ def label_of(name: str) -> str:
     for prefix in _LABEL_PREFIXES:
         name = name.removeprefix(prefix)
     return " ".join(word.capitalize() for word in name.replace("_", " ").replace("-", " ").split())
+
+
+def _on_one_line(label: str) -> str:
+    """Return a label short, and without what could make it look like more than one when it is shown."""
+    return "".join(c if c.isprintable() else " " for c in label[:_LONGEST_LABEL])
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -15,6 +15,7 @@ from mcp import Client, MCPError
 from mcp.client import IncomingMessage
 from mcp.client._transport import TransportStreams
 from mcp.shared._stream_protocols import ReadStream
+from mcp.shared.message import SessionMessage
 from pydantic import JsonValue, ValidationError
 
 from ..errors import TinyAgentsError, ToolServerError
@@ -154,8 +155,8 @@ class Session:
             raise self._refusal(tool, exc) from exc
         except ValidationError as exc:
             raise self.failure(f"answered `{tool}` with what is no result of a tool") from exc
-        except RuntimeError as exc:  # what the package raises for a result and its output schema
-            raise self.failure(f"answered `{tool}` with what it does not declare: {exc}") from exc
+        except RuntimeError as exc:  # what the package raises for answers that it cannot take
+            raise self.failure(f"answered `{tool}` with what cannot be taken: {exc}") from exc
         finally:
             self._in_flight -= 1
         self.answered = True
@@ -229,7 +230,11 @@ def _first(error: BaseException) -> BaseException:
 async def _watched(
     transport: AbstractAsyncContextManager[TransportStreams], ended: Callable[[], None]
 ) -> AsyncGenerator[TransportStreams]:
-    """Call ``ended`` when a server's messages end, which the package tells nobody."""
+    """Call ``ended`` when a server's messages end, which the package tells nobody.
+
+    The output schemas of its tools are left out: the package would check each result by them, on the event
+    loop, and both are the server's own. A short schema can make that take for ever.
+    """
     async with transport as (incoming, outgoing):
         yield _Watched(incoming, ended), outgoing
 
@@ -241,7 +246,7 @@ class _Watched:
 
     async def receive(self) -> Incoming:
         try:
-            return await self._stream.receive()
+            return _without_output_schemas(await self._stream.receive())
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._ended()
             raise
@@ -268,6 +273,15 @@ class _Watched:
         exc_tb: TracebackType | None,
     ) -> None:
         await self.aclose()
+
+
+def _without_output_schemas(item: Incoming) -> Incoming:
+    if isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCResponse):
+        tools: object = item.message.result.get("tools")
+        for tool in cast("list[object]", tools) if isinstance(tools, list) else ():
+            if isinstance(tool, dict):
+                cast("dict[str, object]", tool).pop("outputSchema", None)
+    return item
 
 
 @cache

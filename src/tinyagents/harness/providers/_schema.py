@@ -115,32 +115,39 @@ def close_schema(
     return ClosedSchema(closed, closing.obstacles, closing.optional)
 
 
+_MOST_REPLACED = 500
+
+
 def without_references(schema: JsonObject) -> JsonObject:
     """Return a copy in which definitions stand where they are referred to.
 
     It is for servers that show a model what stands in place alone. What contains itself stays a
-    reference where it does, and only then the definitions stay too.
+    reference where it does, and only then the definitions stay too. So do references beyond the
+    first 500 that are followed: a short schema can be one without an end.
 
     Args:
         schema: The schema; it is not changed.
     """
     if not any("$ref" in part for part in parts(schema)):
         return schema
-    made = _resolved(schema, schema, ())
+    made = _resolved(schema, schema, (), [_MOST_REPLACED])
     bare = {name: value for name, value in made.items() if name not in _DEFINITIONS}
     return made if any("$ref" in part for part in parts(bare)) else bare
 
 
-def _resolved(root: JsonObject, schema: JsonObject, above: tuple[str, ...]) -> JsonObject:
+def _resolved(
+    root: JsonObject, schema: JsonObject, above: tuple[str, ...], left: list[int]
+) -> JsonObject:
     def inner(place: Place, part: JsonObject) -> JsonObject:
-        return part if place[0] in _DEFINITIONS else _resolved(root, part, above)
+        return part if place[0] in _DEFINITIONS else _resolved(root, part, above, left)
 
     ref = schema.get("$ref")
-    if isinstance(ref, str) and ref not in above:
+    if isinstance(ref, str) and ref not in above and left[0] > 0:
+        left[0] -= 1
         target = as_object(referred(root, ref))
         if target is not None:
             beside = {name: value for name, value in schema.items() if name != "$ref"}
-            return _resolved(root, {**target, **beside}, (*above, ref))
+            return _resolved(root, {**target, **beside}, (*above, ref), left)
     return rebuilt(schema, inner)
 
 

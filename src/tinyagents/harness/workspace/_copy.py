@@ -304,14 +304,16 @@ def _contents(root: str, limits: CopyLimits) -> dict[str, str]:
         for number, entry in enumerate(found):
             if entry.kind == "file":
                 left -= entry.status().st_size
-                with entry.open() as file:
-                    contents[entry.path] = _digest(file)
-            elif entry.kind == "link":
-                contents[entry.path] = f"{_LINK}{entry.link_target()}"
+            # Before it is read: a file can be said to be larger than anybody can read.
             if number >= limits.max_files or left < 0:
                 raise WorkspaceError(
                     f"the workspace {root!r} has grown beyond its `CopyLimits`", reason="limit"
                 )
+            if entry.kind == "file":
+                with entry.open() as file:
+                    contents[entry.path] = _digest(file)
+            elif entry.kind == "link":
+                contents[entry.path] = f"{_LINK}{entry.link_target()}"
     return contents
 
 
