@@ -612,9 +612,9 @@ class UnsafePathError(TinyAgentsError, ValueError):
         path: The path as it was given, shortened.
         reason: ``outside``, it or a link in it leads out of the root; ``link``, links in a circle, or
             one that appeared while it was opened; ``not_regular``, a folder, a device, a pipe, a
-            socket, or a link where none is followed; ``name``, it is too long, too deep, empty, or holds NUL; ``size``, the file is
-            larger than allowed, or the folder holds too much; ``changed``, somebody else changed the
-            file at the same time.
+            socket, or a link where none is followed; ``name``, it is too long, too deep, empty, or
+            holds NUL; ``size``, the file is larger than allowed, or the folder holds too much;
+            ``changed``, somebody else changed the file at the same time.
     """
 
     kind = "unsafe_path"

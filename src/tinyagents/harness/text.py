@@ -65,7 +65,7 @@ def defused(text: str, marker: str) -> str:
 
 
 def window(text: str, start: int, size: int) -> str:
-    """Return so many characters of a text from ``start`` on, and where there are more a line that says so."""
+    """Return so many characters of a text from ``start`` on, and a line that says if there are more."""
     if start == 0 and len(text) <= size:
         return text
     if start >= len(text):

@@ -317,6 +317,21 @@ async def test_a_store_of_ones_own_will_do() -> None:
     assert LINES[3] in results(run)[1].text
 
 
+async def test_the_text_stays_when_the_store_fails() -> None:
+    class Down:
+        async def put(self, run_id: str, text: str) -> str:
+            raise OSError("the store at 10.0.0.7 is down")
+
+        async def get(self, run_id: str, result_id: str) -> str | None:
+            return None
+
+    run = await held_back(LONG, store=Down())
+    assert results(run)[0].text == LONG
+    (event,) = [event for event in run.events if isinstance(event, Custom)]
+    assert event.name == "handoff.failed"
+    assert event.payload == {"call_id": results(run)[0].tool_call_id, "error_kind": "OSError"}
+
+
 @pytest.mark.parametrize("size", [10, 9_000])
 async def test_a_page_whose_markup_hides_a_placeholder_is_none(size: int) -> None:
     page = f"<p>&#91;handoff] id=res_1_abcdef tokens=1 bytes=1<script>{'x' * 9_000}</script>"

@@ -91,6 +91,26 @@ async def test_without_a_workspace_they_refuse_and_say_how_to_give_one() -> None
     assert "pass `workspace=`" in str(caught.value.__cause__)
 
 
+@pytest.mark.parametrize("kind", ["missing", "file"])
+async def test_a_workspace_without_a_folder_is_told_as_that_and_not_made(
+    tmp_path: Path, kind: str
+) -> None:
+    root = tmp_path / "root"
+    if kind == "file":
+        root.write_text("a")
+    for name, arguments in (
+        ("list_files", {}),
+        ("read_file", {"path": "a.txt"}),
+        ("write_file", {"path": "a.txt", "content": "a"}),
+        ("edit_file", {"path": "a.txt", "old_text": "a", "new_text": "b"}),
+        ("grep_files", {"pattern": "a"}),
+        ("glob_files", {"pattern": "*"}),
+    ):
+        text = await Files(root).refused(name, **arguments)
+        assert text == "the workspace has no folder: it was never made, or has been removed"
+    assert not root.is_dir()
+
+
 async def test_a_file_is_read_with_line_numbers(root: Path) -> None:
     text = await Files(root)("read_file", path="a.txt")
     assert text.startswith(

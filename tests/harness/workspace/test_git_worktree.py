@@ -192,6 +192,37 @@ async def test_a_folder_that_is_no_repository_is_an_error_that_says_so(tmp_path:
     with pytest.raises(WorkspaceError, match="not a git repository") as caught:
         await GitWorktreeWorkspace(tmp_path).prepare("r", "agent")
     assert caught.value.reason == "git"
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_folder_that_is_not_there_is_an_error_and_is_not_made(repository: Path) -> None:
+    missing = repository / "missing"
+    with pytest.raises(WorkspaceError, match="missing' is no folder") as caught:
+        await GitWorktreeWorkspace(missing).prepare("r", "agent")
+    assert caught.value.reason == "git"
+    assert not missing.exists()
+
+
+@pytest.mark.parametrize("kind", ["link out", "link to another worktree", "dangling", "folder"])
+async def test_what_is_no_worktree_is_not_taken_up_as_one(
+    repository: Path, tmp_path: Path, kind: str
+) -> None:
+    isolation = GitWorktreeWorkspace(repository)
+    other = await isolation.prepare("other", "agent")
+    place = repository / ".claude" / "worktrees" / "r"
+    match kind:
+        case "link out":
+            place.symlink_to(tmp_path)
+        case "link to another worktree":
+            place.symlink_to(other.root)
+        case "dangling":
+            place.symlink_to(tmp_path / "missing")
+        case _:
+            place.mkdir()
+    with pytest.raises(WorkspaceError, match="git knows of no worktree at"):
+        await isolation.prepare("r", "agent")
+    assert os.path.lexists(place)
+    assert (await isolation.prepare("other", "agent")) == other
 
 
 @pytest.fixture
@@ -224,6 +255,31 @@ async def test_git_that_is_cancelled_is_killed(fake_git: Path, tmp_path: Path) -
             tasks.cancel_scope.cancel()
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def is_held(pipe: int) -> bool:
+    """Whether somebody has a pipe open for writing."""
+    try:
+        return os.read(pipe, 1) != b""
+    except BlockingIOError:
+        return True
+
+
+async def test_what_git_has_started_ends_with_it(fake_git: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    script(fake_git, f"sleep 600 > {tmp_path}/pipe &", "wait")
+    pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(GitWorktreeWorkspace(tmp_path).prepare, "r", "agent")
+                while not is_held(pipe):  # noqa: ASYNC110 - another process
+                    await anyio.sleep(0.01)
+                tasks.cancel_scope.cancel()
+            while is_held(pipe):  # noqa: ASYNC110 - another process
+                await anyio.sleep(0.01)
+    finally:
+        os.close(pipe)
 
 
 async def test_git_that_floods_is_ended(fake_git: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from ._run import CallSlot, LoopRun
 from ._snapshot import ApprovalRule, Clearance, InterruptRequest, PendingCall
 
 Admit: TypeAlias = Callable[[LoopRun, CallSlot], Awaitable[None]]
-"""Passes a call through the hooks and checks once more, for arguments that were put in its own's place."""
+"""Passes a call through the hooks and checks once more, for arguments that took its own's place."""
 
 RequestT = TypeVar("RequestT", ApprovalRequest, ExternalCallRequest)
 

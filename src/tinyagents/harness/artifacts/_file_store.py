@@ -27,8 +27,8 @@ class FileArtifactStore:
 
     Args:
         root: The folder, which is made when it is needed.
-        render_root: Paths are shown relative to this folder, for a model whose other tools work there; what
-            is outside of it is shown with its absolute path. By default ``root`` itself.
+        render_root: Paths are shown relative to this folder, for a model whose other tools work
+            there; what is outside of it is shown with its absolute path. By default ``root`` itself.
         internal: Folders that no artifact may be in, absolute or relative to the root.
         max_bytes: How large a text may be.
 

@@ -23,8 +23,8 @@ def default_name(agent: str, task: str) -> str:
 def artifact_scope(run: RunContext[Any]) -> str:
     """Return the folder that the artifacts of a run's conversation are in.
 
-    It is the thread's id, or that of the outermost run, so that runs inside it and later runs of the thread
-    can read them and others cannot.
+    It is the thread's id, or that of the outermost run, so that runs inside it and later runs of
+    the thread can read them and others cannot.
     """
     own = f"thread-{run.thread_id}" if run.thread_id is not None else f"run-{run.root_run_id}"
     safe = safe_part(own)

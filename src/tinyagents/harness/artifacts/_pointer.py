@@ -54,7 +54,7 @@ def pointer_text(
 
 
 def abstract_of(text: str, max_characters: int) -> str:
-    """Return the beginning of a text, cut after a line or else a word where one ends in its second half."""
+    """Return a text's beginning, cut after a line or else a word that ends in its second half."""
     if len(text) <= max_characters:
         return text
     cut = text[:max_characters]

@@ -124,15 +124,7 @@ async def stdio_transport(
     Raises:
         OSError: The program cannot be started.
     """
-    command = server.command
-    if sys.platform == "win32":
-        command = shutil.which(command) or command
-    process = await anyio.open_process(
-        [command, *server.args],
-        env=get_default_environment() | dict(server.env or {}),
-        cwd=server.cwd,
-        start_new_session=True,
-    )
+    process = await _start(server)
     # Nothing is awaited from here to the `try`: a cancellation there would leave the process.
     inbox, incoming = anyio.create_memory_object_stream[Incoming](0)
     outgoing, outbox = anyio.create_memory_object_stream[SessionMessage](0)
@@ -153,6 +145,21 @@ async def stdio_transport(
     finally:
         for stream in (inbox, incoming, outgoing, outbox):
             stream.close()
+
+
+async def _start(server: McpStdio) -> Process:
+    command = server.command
+    if sys.platform == "win32":
+        command = shutil.which(command) or command
+    # Shielded: of a start that is cancelled asyncio kills the process, and not what it has started.
+    with anyio.CancelScope(shield=True):
+        return await anyio.open_process(
+            [command, *server.args],
+            env=get_default_environment() | dict(server.env or {}),
+            cwd=server.cwd,
+            start_new_session=True,
+        )
+    raise AssertionError("a scope that nobody cancels swallows nothing")
 
 
 async def _read(process: Process, inbox: MemoryObjectSendStream[Incoming], limit: int) -> None:

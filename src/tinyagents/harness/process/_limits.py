@@ -26,7 +26,7 @@ class ProcessLimits(BaseModel):
     output_bytes: PositiveInt = 256 * MIB
     """Of both streams; a program that writes more is ended."""
     memory_bytes: PositiveInt | None = 2048 * MIB
-    """What all processes hold in memory together. Files in the sandbox's ``/tmp`` have their own limit."""
+    """What all processes hold in memory together. Files in the sandbox's ``/tmp`` have a limit apart."""
     processes: PositiveInt = 256
     """How many there may be at once, the program itself included. Inside a sandbox the kernel holds
     this limit too, threads included, unless this process runs as root."""

@@ -5,9 +5,9 @@ a process of one thread, where that is safe after a fork. On Linux it adopts wha
 behind, so that a daemon that forked twice is found and ended. It ends the command when the application
 dies. And bubblewrap, which dies with the *thread* that started it, gets a parent of one thread.
 
-The first line of its standard input is the order, in JSON; after it, `kill` means at once, and anything
-else, the end too, means stop. The pipe whose number is its argument gets two lines: the id of the command's
-process when it runs, and in JSON how it went when it has ended.
+The first line of its standard input is the order, in JSON; after it, `kill` means at once, and
+anything else, the end too, means stop. The pipe whose number is its argument gets two lines: the id
+of the command's process when it runs, and in JSON how it went when it has ended.
 """
 
 import ctypes

@@ -76,13 +76,21 @@ def told_to_model(ctx: ToolContext[Any], path: str) -> Generator[None]:
             ctx.run.emit("workspace.violation", path=clean_text(path[:_LONGEST_SHOWN]))
         raise ToolError(_refusal(error, name)) from error
     except FileNotFoundError as error:
+        _check_root(ctx)
         raise ToolError(f"there is no {name}{_alternatives(ctx, path)}") from error
     except NotADirectoryError as error:
+        _check_root(ctx)
         raise ToolError(f"a part of {name} is no folder") from error
     except PermissionError as error:
         raise ToolError(f"{name} may not be opened: permission denied") from error
     except OSError as error:
         raise ToolError(f"{name} cannot be opened: {error.strerror or 'it failed'}") from error
+
+
+def _check_root(ctx: ToolContext[Any]) -> None:
+    """Say that the workspace itself is what is missing, which no other path would mend."""
+    if ctx.workspace is not None and not os.path.isdir(ctx.workspace.root):
+        raise ToolError("the workspace has no folder: it was never made, or has been removed")
 
 
 def digest(content: bytes) -> str:

@@ -41,7 +41,7 @@ class WorkspaceDescriptor(BaseModel):
     """Whose rules these are: an isolation provider puts the run's id here."""
     sandbox: SandboxMode = "inherit"
     within: tuple[str, ...] = ()
-    """The folders that the root is in and is walked to from, the outermost first: see :meth:`narrowed`."""
+    """The folders from which the root is walked to, the outermost first: see :meth:`narrowed`."""
 
     @field_validator("root", mode="before")
     @classmethod

@@ -1,7 +1,9 @@
 """Running git: by its arguments, within bounds, and with nothing that a repository says to run."""
 
 import os
+import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from subprocess import DEVNULL, PIPE
 
 import anyio
@@ -45,18 +47,7 @@ async def git(
     Raises:
         WorkspaceError: Git is missing, failed, took longer than a minute or wrote more than 20 MB.
     """
-    command = ["git", *_SAFE, *arguments]
-    try:
-        process = await anyio.open_process(
-            command,
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
-            cwd=repository,
-            env=_environment(repository, git_dir),
-        )
-    except OSError as error:
-        raise _failed(arguments, f"it could not be started: {error.strerror}") from error
+    process = await _start(arguments, repository, _environment(repository, git_dir))
     output, errors = bytearray(), bytearray()
     try:
         with anyio.move_on_after(_SECONDS) as scope:
@@ -77,6 +68,28 @@ async def git(
     raise _failed(arguments, errors.decode("utf-8", "replace").strip()[:_MOST_SHOWN])
 
 
+async def _start(
+    arguments: Sequence[str], repository: str, environment: Mapping[str, str]
+) -> Process:
+    try:
+        # Shielded: of a start that was cancelled nobody knows whether there is a process.
+        with anyio.CancelScope(shield=True):
+            return await anyio.open_process(
+                ["git", *_SAFE, *arguments],
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=PIPE,
+                cwd=repository,
+                env=environment,
+                start_new_session=True,
+            )
+    except OSError as error:
+        there = await anyio.Path(repository).is_dir()
+        why = error.strerror if there else f"{repository!r} is no folder"
+        raise _failed(arguments, f"it could not be started: {why}") from error
+    raise AssertionError("a scope that nobody cancels swallows nothing")
+
+
 async def _read(
     stream: ByteReceiveStream | None, into: bytearray, arguments: Sequence[str]
 ) -> None:
@@ -88,11 +101,20 @@ async def _read(
 
 
 async def _end(process: Process) -> None:
-    """Kill git if it still runs, and close its pipes."""
+    """Kill git if it still runs, with the programs that it started, and close its pipes."""
     with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
         if process.returncode is None:
-            process.kill()
+            _kill(process)
         await process.aclose()
+
+
+def _kill(process: Process) -> None:
+    if os.name != "posix":
+        process.kill()
+        return
+    # Its group: `git worktree add` has another git write the files, which would write on.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _environment(repository: str, git_dir: str | None) -> Mapping[str, str]:

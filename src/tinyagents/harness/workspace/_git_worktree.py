@@ -95,14 +95,16 @@ class GitWorktreeWorkspace:
         """Add the worktree, or take up the one that the run has left.
 
         Raises:
-            WorkspaceError: Git failed (``git``).
+            WorkspaceError: Git failed, or there is something else in the worktree's place (``git``).
         """
         name = safe_name(run_id)
         root, branch = os.path.join(self._folder, name), self._prefix + name
-        if not await anyio.Path(root).exists():
-            await self._ignore_folder()
+        if await in_thread(partial(os.path.lexists, root)):
+            await self._data_of(root)
+        else:
             tip = await self._commit(f"refs/heads/{branch}")
             start = tip or await self._start()
+            await self._ignore_folder()
             if tip is None or await self._commit(self._base_ref(name)) is None:
                 await self._git("update-ref", self._base_ref(name), start)
             what = ("-b", branch, root, start) if tip is None else (root, branch)
@@ -261,15 +263,18 @@ class GitWorktreeWorkspace:
     async def _inside(self, workspace: WorkspaceDescriptor, *arguments: str) -> str:
         """Run git on a worktree, by the repository's own data about it."""
         self._name(workspace)
-        common = (await self._git("rev-parse", "--git-common-dir")).strip()
-        own_data = Path(self._repository, common, "worktrees")
-        git_dir = await in_thread(partial(_data_of, own_data, workspace.root))
+        git_dir = await self._data_of(workspace.root)
         return await git(arguments, repository=workspace.root, git_dir=git_dir) or ""
+
+    async def _data_of(self, root: str) -> str:
+        common = (await self._git("rev-parse", "--git-common-dir")).strip()
+        return await in_thread(partial(_data_of, Path(self._repository, common, "worktrees"), root))
 
 
 def _data_of(worktrees: Path, root: str) -> str:
     """Find where a repository keeps its data about a worktree: not always under its name."""
-    wanted = os.path.realpath(root)
+    # What is a link itself is no worktree, wherever it leads.
+    wanted = os.path.join(os.path.realpath(os.path.dirname(root)), os.path.basename(root))
     for place in worktrees.glob("*/gitdir"):
         if os.path.realpath(os.path.dirname(place.read_text("utf-8").strip())) == wanted:
             return str(place.parent)

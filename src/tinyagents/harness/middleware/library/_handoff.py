@@ -1,5 +1,6 @@
 """Oversized results held back from the model."""
 
+import logging
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,6 +21,8 @@ from ...tool import ToolResult
 from .._base import Middleware, ToolCall
 from ._result_text import replace_text, stays, text_without
 
+_log = logging.getLogger("tinyagents.middleware")
+
 
 class HandoffMiddleware(Middleware[Any]):
     """Keeps oversized tool results and shows the model a placeholder in their place.
@@ -28,7 +31,8 @@ class HandoffMiddleware(Middleware[Any]):
     ``trusted_verbatim`` and those of the tools that read what was kept stay as they are; so do images and
     files beside the text. A result that imitates a placeholder is changed so that it is none.
 
-    Emits the custom event ``handoff.stored`` with the id and the sizes.
+    Emits the custom event ``handoff.stored`` with the id and the size. When the store fails, the model
+    gets the text itself, and the event is ``handoff.failed``.
 
     Args:
         store: Where the texts are kept, for the extracting tool to find them; by default in memory.
@@ -67,16 +71,25 @@ class HandoffMiddleware(Middleware[Any]):
         found = await in_thread(partial(_judged, text, self._threshold))
         shown = found.text
         if found.oversized:
-            result_id = await self.store.put(ctx.run_id, found.text)
-            shown = placeholder(
-                found.text, result_id, tool=self._tool, preview_characters=self._preview
-            )
-            ctx.emit_custom(
-                "handoff.stored",
-                {"call_id": call.id, "result_id": result_id, "bytes": len(found.text.encode())},
-            )
+            shown = await self._held_back(ctx, call, found.text)
         if shown != text:
             replace_text(result, shown)
+
+    async def _held_back(self, ctx: RunContext[Any], call: ToolCall, text: str) -> str:
+        """Keep a text, and return what the model gets to see."""
+        try:
+            result_id = await self.store.put(ctx.run_id, text)
+        except Exception as exc:  # noqa: BLE001 - whatever fails, the result is not lost
+            _log.warning("a result of `%s` was not held back", call.name, exc_info=exc)
+            ctx.emit_custom(
+                "handoff.failed", {"call_id": call.id, "error_kind": type(exc).__name__}
+            )
+            return text
+        ctx.emit_custom(
+            "handoff.stored",
+            {"call_id": call.id, "result_id": result_id, "bytes": len(text.encode())},
+        )
+        return placeholder(text, result_id, tool=self._tool, preview_characters=self._preview)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ _READING = frozenset((READ_TAG, EXTRACT_TAG))
 
 
 def stays(call: ToolCall, result: ToolResult) -> bool:
-    """Whether a result is not to be put elsewhere: it is trusted, or comes from where such results are."""
+    """Whether a result is not to be put elsewhere: it is trusted, or read from such a place."""
     reads = call.tool is not None and not _READING.isdisjoint(call.tool.tags)
     return result.trusted_verbatim or reads
 
