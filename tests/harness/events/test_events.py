@@ -108,6 +108,9 @@ EXTRA = [
     "tool.interrupted",
     "tool.injected_dropped",
     "messages.repaired",
+    "cache.layout_preserved",
+    "cache.layout_changed",
+    "cache.prefix_invalidated",
     "custom",
 ]
 

@@ -20,7 +20,7 @@ from ._decorators import (
 from ._stack import MiddlewareStack, around, run_error_hooks, run_hooks
 
 if TYPE_CHECKING:
-    from .library import HumanApprovalMiddleware
+    from .library import HumanApprovalMiddleware, PromptCacheGuardMiddleware
 
 __all__ = (
     "HumanApprovalMiddleware",
@@ -28,6 +28,7 @@ __all__ = (
     "MiddlewareStack",
     "ModelDelta",
     "ModelHandler",
+    "PromptCacheGuardMiddleware",
     "ToolCall",
     "ToolDelta",
     "ToolHandler",
@@ -49,4 +50,6 @@ __all__ = (
 
 if not TYPE_CHECKING:
     # What few applications use is loaded at its first use.
-    __getattr__, __dir__ = _lazy.names(__name__, {"library": ("HumanApprovalMiddleware",)})
+    __getattr__, __dir__ = _lazy.names(
+        __name__, {"library": ("HumanApprovalMiddleware", "PromptCacheGuardMiddleware")}
+    )
