@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tinyagents import AssistantMessage, Message, SystemMessage, UserMessage
 from tinyagents.harness.model import ModelRequest, PromptSegment, ToolSchema

@@ -1,13 +1,13 @@
 """Templates of one message."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from tinyagents import AssistantMessage, ImageBlock, SystemMessage, TextBlock, UserMessage
@@ -18,7 +18,7 @@ IMAGE = ImageBlock(url="https://example.org/a.png")
 TEXTS = st.text(alphabet=st.sampled_from("a{}\\ x"), max_size=20)
 
 
-def rendered(template: str, values: dict[str, object] | None = None) -> str:
+def rendered(template: str, values: Mapping[str, object] | None = None) -> str:
     return PromptTemplate(template).render(values or {}).text
 
 
@@ -165,10 +165,9 @@ def test_an_escaped_text_renders_to_itself(before: str, after: str) -> None:
 def test_any_text_is_a_template_or_refused_with_a_typed_error(text: str) -> None:
     try:
         template = PromptTemplate(text)
-    except PromptError as error:
-        assert error.reason == "syntax"
-    else:
-        template.render(dict.fromkeys(template.variables, "v"))
+    except PromptError:
+        return
+    template.render(dict.fromkeys(template.variables, "v"))
 
 
 # Messages
