@@ -109,6 +109,7 @@ ARCHITECTURE = {
         ToolCompleted StateUpdate UsageUpdate CostUpdate EventChunk Final
     """,
     "tinyagents.harness.middleware": "Middleware before_model",
+    "tinyagents.harness.prompt": "PromptTemplate MessagesTemplate PromptBuilder PromptCacheLayout",
     "tinyagents.harness.policy": "UnknownToolPolicy ToolTimeoutSettings",
     "tinyagents.harness.context": "StopWithFinal Interrupt Jump",
     "tinyagents.harness.cost": "estimate_cost CostTotals",

@@ -7,6 +7,7 @@
     │   │   └── SandboxUnavailableError no sandbox for programs on this system
     │   ├── DuplicateNameError         two components share a name
     │   ├── CapabilityError            the model cannot take part of the request
+    │   ├── PromptError                a template cannot be read, or not be filled with these values
     │   ├── ToolSchemaError            a tool's parameters cannot be described
     │   └── ResumeError                a snapshot cannot be continued that way
     │       └── ApprovalError          the answer to a waiting call is no decision that it takes
@@ -78,6 +79,7 @@ __all__ = (
     "NetworkError",
     "ProcessError",
     "ProcessRefusedError",
+    "PromptError",
     "ProviderTimeoutError",
     "RateLimitError",
     "ResumeError",
@@ -185,6 +187,29 @@ class CapabilityError(InvalidRequestError):
         self.model = model
         self.provider = provider
         self.capability = capability
+
+
+class PromptError(InvalidRequestError):
+    """A template cannot be read, or not be filled with these values. No value is in the message.
+
+    Args:
+        message: What is wrong with which variable of which template.
+        template: The template's name, or how it begins.
+        reason: ``syntax``, a variable is not closed or has no name; ``missing``, it has no value;
+            ``unknown``, the template has no such variable; ``value``, the value has no form there;
+            ``setting``, an argument of the template is wrong.
+        variable: The variable's name.
+    """
+
+    kind = "prompt"
+
+    def __init__(
+        self, message: str, *, template: str, reason: str, variable: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.template = template
+        self.reason = reason
+        self.variable = variable
 
 
 class ToolSchemaError(InvalidRequestError):

@@ -110,6 +110,9 @@ EXTRA = [
     "tool.refused",
     "tool.selection_failed",
     "messages.repaired",
+    "cache.layout_preserved",
+    "cache.layout_changed",
+    "cache.prefix_invalidated",
     "custom",
 ]
 

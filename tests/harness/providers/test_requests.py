@@ -42,6 +42,7 @@ from tinyagents.harness.model import (
     ToolSchema,
     drain,
 )
+from tinyagents.harness.prompt import PromptBuilder
 from tinyagents.harness.providers import PROVIDERS, OpenAIChatModel, ProviderPreset
 from tinyagents.harness.structured import OutputSpec
 from tinyagents.harness.text import JsonObject
@@ -898,3 +899,29 @@ async def test_a_message_whose_list_was_appended_to_is_encoded_anew(
     assert (await body_of(router, asked, message))["messages"][0]["content"] == "a"
     message.content.append(TextBlock(text="b"))
     assert (await body_of(router, asked, message))["messages"][0]["content"] == "ab"
+
+
+# Prompt caches
+
+STABLE = PromptBuilder().push_system("You help.")
+
+
+async def test_the_key_of_the_prompt_cache_is_made_of_the_fingerprint(
+    router: respx.MockRouter,
+) -> None:
+    request = STABLE.push_volatile("now").build("hi")
+
+    async def key(asked: OpenAIChatModel, **changes: Any) -> object:
+        async with asked:
+            await asked.invoke(replace(request, **changes))
+        return orjson.loads(router.calls.last.request.content).get("prompt_cache_key")
+
+    made = await key(model(prompt_cache_key=True))
+    # OpenAI takes 64 characters at most.
+    assert made == f"tap-{STABLE.fingerprint}"[:64]
+    assert await key(model()) is None
+    own = ModelSettings(provider_options={"prompt_cache_key": "mine"})
+    assert await key(model(prompt_cache_key=True), settings=own) == "mine"
+    assert await key(model(prompt_cache_key=True), prompt_fingerprint=None) is None
+    late = PromptBuilder().push_volatile("now").push_system("You help.").build("hi")
+    assert await key(model(prompt_cache_key=True), segments=late.segments) is None

@@ -208,6 +208,38 @@ class CacheMiss(AgentEvent, frozen=True):
     key: str
 
 
+class CacheLayoutPreserved(AgentEvent, frozen=True):
+    """A prompt continues the one before: what a provider's prompt cache holds of that one serves."""
+
+    kind: Literal["cache.layout_preserved"] = "cache.layout_preserved"
+    before: tuple[str, ...] = ()
+    """The ids of the cacheable segments of the prompt before."""
+    after: tuple[str, ...] = ()
+
+
+class CacheLayoutChanged(AgentEvent, frozen=True):
+    """A prompt continues the one before, with other cacheable segments."""
+
+    kind: Literal["cache.layout_changed"] = "cache.layout_changed"
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    reason: Literal["segments"] = "segments"
+
+
+class CachePrefixInvalidated(AgentEvent, frozen=True):
+    """A prompt has something else where the one before is, so a provider's prompt cache is lost."""
+
+    kind: Literal["cache.prefix_invalidated"] = "cache.prefix_invalidated"
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    reason: Literal["segments", "tools", "messages"] = "messages"
+    """What is another: the cacheable segments, the tools, or a message."""
+    segment: str | None = None
+    """The id of the first segment that is another."""
+    message: int | None = None
+    """The place of the first message that is another, from 0."""
+
+
 class ToolsFiltered(AgentEvent, frozen=True):
     """Tools were hidden from a call."""
 

@@ -57,6 +57,8 @@ class OpenAIChatModel(HttpModel):
         http2: Offer HTTP/2; needs the extra ``http2``.
         adapt: Send a request that is refused for its shape, such as a named tool choice, again in
             one that the server takes, and keep to it: see :attr:`adaptations`.
+        prompt_cache_key: Send a ``prompt_cache_key`` made of the request's ``prompt_fingerprint``,
+            where a stable segment begins it and ``provider_options`` has none.
 
     Raises:
         ConfigurationError: The provider is not known, or no base URL is.
@@ -78,6 +80,7 @@ class OpenAIChatModel(HttpModel):
         settings: ModelSettings | None = None,
         http2: bool = False,
         adapt: bool = True,
+        prompt_cache_key: bool = False,
     ) -> None:
         preset = choose_preset(provider, base_url, PROVIDERS, default="openai")
         endpoint = Endpoint(
@@ -104,7 +107,9 @@ class OpenAIChatModel(HttpModel):
         )
         self._preset = preset
         self._url = endpoint.url(_path(preset, endpoint))
-        self._variants = Variants(preset, lambda known: ChatRequestEncoder(known, model))
+        self._variants = Variants(
+            preset, lambda known: ChatRequestEncoder(known, model, cache_key=prompt_cache_key)
+        )
 
     @property
     def preset(self) -> ProviderPreset:

@@ -49,6 +49,7 @@ from ._openai_wire import (
     DIGEST_LENGTH,
     NO_TOOLS,
     WireTools,
+    cache_key_of,
     derived_id,
     own_of,
     schema_format,
@@ -90,11 +91,27 @@ class _Wire:
 
 
 class ChatRequestEncoder:
-    """Encodes requests for one model of one provider. Shared between threads and event loops."""
+    """Encodes requests for one model of one provider. Shared between threads and event loops.
 
-    __slots__ = ("_formats", "_id_pattern", "_model", "_preset", "_reasons", "_toolsets", "_wires")
+    Args:
+        preset: The provider.
+        model: Its name for the model.
+        cache_key: A key for the prompt cache is sent where a stable segment begins the request.
+    """
 
-    def __init__(self, preset: ProviderPreset, model: str) -> None:
+    __slots__ = (
+        "_cache_key",
+        "_formats",
+        "_id_pattern",
+        "_model",
+        "_preset",
+        "_reasons",
+        "_toolsets",
+        "_wires",
+    )
+
+    def __init__(self, preset: ProviderPreset, model: str, *, cache_key: bool = False) -> None:
+        self._cache_key = cache_key
         self._preset = preset
         self._model = model
         self._reasons = is_reasoning_model(model)
@@ -122,6 +139,8 @@ class ChatRequestEncoder:
             body["response_format"], relaxed = self._response_format(request.response_format)
             tools = tools.noting(relaxed)
         tools = tools.noting(self._add_settings(body, settings))
+        if self._cache_key and (key := cache_key_of(request)):
+            body.setdefault("prompt_cache_key", key)
         if stream:
             body["stream"] = True
             if self._preset.stream_options:

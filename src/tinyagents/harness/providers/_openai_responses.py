@@ -56,6 +56,7 @@ class OpenAIResponsesModel(HttpModel):
         settings: ModelSettings | None = None,
         http2: bool = False,
         adapt: bool = True,
+        prompt_cache_key: bool = False,
     ) -> None:
         preset = choose_preset(provider, base_url, RESPONSES_PROVIDERS, default="openai")
         endpoint = Endpoint(
@@ -82,7 +83,10 @@ class OpenAIResponsesModel(HttpModel):
         self._url = endpoint.url(bare or "responses")
         reasons = self.profile.reasoning is True
         self._variants = Variants(
-            preset, lambda known: ResponsesRequestEncoder(known, model, reasons=reasons)
+            preset,
+            lambda known: ResponsesRequestEncoder(
+                known, model, reasons=reasons, cache_key=prompt_cache_key
+            ),
         )
 
     @property

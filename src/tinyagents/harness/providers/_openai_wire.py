@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import takewhile
 from typing import Final
 
 import orjson
 
 from ..errors import InvalidRequestError
 from ..message import Block
-from ..model import JsonSchemaFormat, ToolSchema
+from ..model import JsonSchemaFormat, ModelRequest, ToolSchema
 from ..text import JsonObject, encode_json
 from ..tool import wire_names
 from ._schema import OPENAI_STRICT, close_schema
@@ -49,6 +50,24 @@ class WireTools:
     def user_name(self, name: str) -> str:
         """Return the application's name for a tool that the model called."""
         return self.from_wire.get(name, name)
+
+
+_LONGEST_CACHE_KEY: Final = 64
+"""Characters: OpenAI refuses a longer one with status 400."""
+
+
+def cache_key_of(request: ModelRequest) -> str | None:
+    """Return the key of a prompt's stable part, by which OpenAI routes calls to a warm cache.
+
+    ``None`` where the request has no fingerprint, or begins with nothing that is stable.
+    """
+    fingerprint = request.prompt_fingerprint
+    prefix = takewhile(lambda segment: segment.cacheable, request.segments)
+    if not fingerprint or not any(
+        segment.messages or (segment.role == "tools" and request.tools) for segment in prefix
+    ):
+        return None
+    return f"tap-{fingerprint}"[:_LONGEST_CACHE_KEY]
 
 
 NO_TOOLS: Final = WireTools((), None, {}, {})

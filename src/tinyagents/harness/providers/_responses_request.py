@@ -29,6 +29,7 @@ from ._openai_wire import (
     ANY_OBJECT,
     NO_TOOLS,
     WireTools,
+    cache_key_of,
     schema_format,
     strict_parameters,
     wire_tools,
@@ -65,11 +66,24 @@ class ResponsesRequestEncoder:
         preset: The provider.
         model: Its name for the model.
         reasons: The model is known to reason, so its reasoning is asked for.
+        cache_key: A key for the prompt cache is sent where a stable segment begins the request.
     """
 
-    __slots__ = ("_formats", "_items", "_model", "_preset", "_reasons", "_toolsets", "_wires")
+    __slots__ = (
+        "_cache_key",
+        "_formats",
+        "_items",
+        "_model",
+        "_preset",
+        "_reasons",
+        "_toolsets",
+        "_wires",
+    )
 
-    def __init__(self, preset: ResponsesPreset, model: str, *, reasons: bool) -> None:
+    def __init__(
+        self, preset: ResponsesPreset, model: str, *, reasons: bool, cache_key: bool = False
+    ) -> None:
+        self._cache_key = cache_key
         self._preset = preset
         self._model = model
         self._reasons = reasons
@@ -101,6 +115,8 @@ class ResponsesRequestEncoder:
             tools = tools.noting(relaxed)
         self._add_settings(body, settings)
         self._add_include(body, settings)
+        if self._cache_key and (key := cache_key_of(request)):
+            body.setdefault("prompt_cache_key", key)
         if stream:
             body["stream"] = True
         return body_bytes(body, ready=("input",)), tools

@@ -57,7 +57,8 @@ class AgentHarness:
         models: Further models by name. The first one is the default when ``model`` is not given.
         tools: Tools, or functions to make tools of.
         middleware: Hooks around the agent, its model calls and its tool calls.
-        system: Instructions for the model: text, a message, or a function of the run's context.
+        system: Instructions for the model: text, a message, a :class:`PromptTemplate` that is filled
+            from the run's ``data`` and ``config.configurable``, or a function of the run's context.
             They go with each call and are not part of the transcript.
         policy: What happens when something goes wrong; :meth:`RunPolicy.strict` by default.
         limits: How much a run may use; replaces the policy's own limits.

@@ -21,6 +21,7 @@ from ..message import (
 )
 from ..model import ChatModel, ModelRegistry
 from ..policy import RunPolicy
+from ..prompt import PromptTemplate
 from ..structured import OutputSpec
 from ..tool import ToolContext, ToolRegistry
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
@@ -159,10 +160,13 @@ def system_prompt(system: SystemPrompt) -> SystemMessage | SystemFunction | None
     """
     if isinstance(system, str):
         return SystemMessage(content=system) if system else None
+    if isinstance(system, PromptTemplate):
+        # One without variables is the same message at each call.
+        return system.for_run if system.variables else system_prompt(system.render_text())
     if system is None or isinstance(system, SystemMessage) or callable(system):
         return system
     raise ConfigurationError(
-        f"`system` is a text, a `SystemMessage` or a function of the run's context, "
+        f"`system` is a text, a `SystemMessage`, a template or a function of the run's context, "
         f"not a {type(system).__name__}"
     )
 

@@ -10,6 +10,7 @@ from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
 from ..message import MessageBase, SystemMessage
 from ..model import ChatModel
+from ..prompt import PromptTemplate
 from ..tool import ToolContext, ToolLike
 
 if TYPE_CHECKING:
@@ -48,5 +49,6 @@ class RunOptions(TypedDict, total=False):
     """Answers to the interrupts of a snapshot: a mapping from their ids, or the one answer."""
 
 
-SystemPrompt: TypeAlias = str | SystemMessage | SystemFunction | None
-"""Instructions: text, a message, or a function that gives them for each model call."""
+SystemPrompt: TypeAlias = str | SystemMessage | PromptTemplate | SystemFunction | None
+"""Instructions: text, a message, a template that the run fills, or a function that gives them for
+each model call."""

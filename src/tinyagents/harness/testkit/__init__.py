@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._fake_tool import FakeTool
     from ._grammar import assert_event_grammar
     from ._network import NetworkBlocked, block_network
+    from ._prompts import assert_prompt_prefix_preserved
     from ._recorder import EventRecorder
     from ._script import (
         Delay,
@@ -38,6 +39,7 @@ _HOMES = {
     "_fake_tool": ("FakeTool",),
     "_grammar": ("assert_event_grammar",),
     "_network": ("NetworkBlocked", "block_network"),
+    "_prompts": ("assert_prompt_prefix_preserved",),
     "_recorder": ("EventRecorder",),
     "_script": (
         "Delay",
@@ -80,6 +82,7 @@ __all__ = (
     "Step",
     "Trajectory",
     "assert_event_grammar",
+    "assert_prompt_prefix_preserved",
     "assert_trajectory",
     "block_network",
     "call",

@@ -35,6 +35,7 @@ from tinyagents.harness.model import (
     ToolSchema,
     drain,
 )
+from tinyagents.harness.prompt import PromptBuilder
 from tinyagents.harness.tool import wire_names
 
 # Tools
@@ -120,6 +121,22 @@ async def test_each_stable_segment_ends_in_a_cache_marker(router: respx.MockRout
             "content": [{"type": "text", "text": "now"}, {"type": "text", "text": "more"}],
         },
     ]
+
+
+async def test_a_built_prompt_is_marked_where_its_stable_segments_end(
+    router: respx.MockRouter,
+) -> None:
+    stable = PromptBuilder().push_system("You help.").push_tools([WEATHER])
+    request = stable.push_instructions("Cite.").push_history([HI]).push_volatile("now").build()
+    body = await body_of(
+        router, model(), *request.messages, tools=request.tools, segments=request.segments
+    )
+    assert body["tools"] == [{**WEATHER_WIRE, **MARK}]
+    assert body["system"] == [
+        {"type": "text", "text": "You help.", **MARK},
+        {"type": "text", "text": "Cite.", **MARK},
+    ]
+    assert "cache_control" not in str(body["messages"])
 
 
 async def test_markers_say_how_long_where_it_is_not_the_usual_time(

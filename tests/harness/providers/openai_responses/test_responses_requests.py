@@ -1,5 +1,6 @@
 """What messages are sent as to the Responses API."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -38,7 +39,8 @@ from tinyagents.harness.model import (
     ModelRequest,
     ModelSettings,
 )
-from tinyagents.harness.providers import OpenAIChatModel
+from tinyagents.harness.prompt import PromptBuilder
+from tinyagents.harness.providers import OpenAIChatModel, OpenAIResponsesModel
 
 # Messages
 
@@ -421,3 +423,29 @@ async def test_an_answer_of_this_api_is_plain_to_the_chat_api(router: respx.Mock
             {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
         ],
     }
+
+
+# Prompt caches
+
+STABLE = PromptBuilder().push_system("You help.")
+
+
+async def test_the_key_of_the_prompt_cache_is_made_of_the_fingerprint(
+    router: respx.MockRouter,
+) -> None:
+    request = STABLE.push_volatile("now").build("hi")
+
+    async def key(asked: OpenAIResponsesModel, **changes: Any) -> object:
+        async with asked:
+            await asked.invoke(replace(request, **changes))
+        return orjson.loads(router.calls.last.request.content).get("prompt_cache_key")
+
+    made = await key(model(prompt_cache_key=True))
+    # OpenAI takes 64 characters at most.
+    assert made == f"tap-{STABLE.fingerprint}"[:64]
+    assert await key(model()) is None
+    own = ModelSettings(provider_options={"prompt_cache_key": "mine"})
+    assert await key(model(prompt_cache_key=True), settings=own) == "mine"
+    assert await key(model(prompt_cache_key=True), prompt_fingerprint=None) is None
+    late = PromptBuilder().push_volatile("now").push_system("You help.").build("hi")
+    assert await key(model(prompt_cache_key=True), segments=late.segments) is None

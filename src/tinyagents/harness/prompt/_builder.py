@@ -1,0 +1,149 @@
+"""A request put together from parts that change seldom, before parts that change often."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, cast
+
+from ..errors import DuplicateNameError
+from ..message import Message, MessageBase, SystemMessage, UserMessage
+from ..model import ModelRequest, PromptSegment, ResponseFormat, SegmentRole, ToolSchema
+from ._fingerprint import prompt_fingerprint
+
+PromptContent: TypeAlias = str | MessageBase | Sequence[MessageBase]
+"""Text, a message, or messages."""
+
+
+class PromptBuilder:
+    """Lays out a request in segments, for the prompt caches of providers. It never changes.
+
+    Each ``push_…`` returns a builder with one more segment, so that a common beginning can be kept
+    and continued in several ways. Segments stand in the order in which they are pushed. A provider
+    finds in its cache only what comes before the first difference: push what is stable first.
+
+    A segment's id is its role unless one is given, with a number where the role has one already.
+    """
+
+    __slots__ = ("_messages", "_segments", "_tools")
+
+    def __init__(self) -> None:
+        self._segments: tuple[PromptSegment, ...] = ()
+        self._messages: tuple[Message, ...] = ()
+        self._tools: tuple[ToolSchema, ...] = ()
+
+    @property
+    def segments(self) -> tuple[PromptSegment, ...]:
+        """The layout so far."""
+        return self._segments
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the cacheable segments and the tools: see :func:`prompt_fingerprint`."""
+        return prompt_fingerprint(self._request(()))
+
+    def __repr__(self) -> str:
+        return f"PromptBuilder({[segment.id for segment in self._segments]})"
+
+    def push_system(self, content: PromptContent, *, id: str | None = None) -> "PromptBuilder":
+        """Add who the model is and what always holds; text becomes a system message. Cacheable.
+
+        Raises:
+            DuplicateNameError: There is a segment of this id.
+        """
+        return self._with("system", _messages(content, SystemMessage), id)
+
+    def push_tools(self, tools: Iterable[ToolSchema], *, id: str | None = None) -> "PromptBuilder":
+        """Add tools: ``tool.schema`` of each. Cacheable; providers put them before all messages.
+
+        Raises:
+            DuplicateNameError: There is a segment of this id, or a tool of the same name.
+        """
+        tools = tuple(tools)
+        names = [tool.name for tool in (*self._tools, *tools)]
+        for name in names:
+            if names.count(name) > 1:
+                raise DuplicateNameError(f"two tools are called `{name}`", name=name)
+        builder = self._with("tools", (), id)
+        builder._tools = (*self._tools, *tools)
+        return builder
+
+    def push_instructions(
+        self, content: PromptContent, *, id: str | None = None
+    ) -> "PromptBuilder":
+        """Add what the task is, with examples; text becomes a system message. Cacheable.
+
+        Raises:
+            DuplicateNameError: There is a segment of this id.
+        """
+        return self._with("instructions", _messages(content, SystemMessage), id)
+
+    def push_history(
+        self, messages: Sequence[MessageBase], *, id: str | None = None
+    ) -> "PromptBuilder":
+        """Add the conversation so far. Not part of the fingerprint, since it grows.
+
+        Raises:
+            DuplicateNameError: There is a segment of this id.
+        """
+        return self._with("history", _messages(messages, UserMessage), id)
+
+    def push_volatile(self, content: PromptContent, *, id: str | None = None) -> "PromptBuilder":
+        """Add what is another each time, such as the date; text becomes a user message.
+
+        A system message would do harm here: providers with a place of its own for it put it before
+        the history.
+
+        Raises:
+            DuplicateNameError: There is a segment of this id.
+        """
+        return self._with("volatile", _messages(content, UserMessage), id)
+
+    def build(
+        self, tail: PromptContent = (), *, response_format: ResponseFormat | None = None
+    ) -> ModelRequest:
+        """Return the request.
+
+        Args:
+            tail: What follows all segments: mostly the user's question; text becomes a user message.
+            response_format: The form of the answer.
+        """
+        request = self._request(_messages(tail, UserMessage))
+        request.response_format = response_format
+        request.prompt_fingerprint = prompt_fingerprint(request)
+        return request
+
+    def _request(self, tail: Sequence[Message]) -> ModelRequest:
+        return ModelRequest([*self._messages, *tail], self._tools, segments=self._segments)
+
+    def _with(
+        self, role: SegmentRole, messages: Sequence[Message], id: str | None
+    ) -> "PromptBuilder":
+        builder = PromptBuilder()
+        builder._messages = (*self._messages, *messages)
+        builder._tools = self._tools
+        segment = PromptSegment(
+            id=self._free_id(role, id),
+            role=role,
+            cacheable=role not in ("history", "volatile"),
+            messages=len(messages),
+        )
+        builder._segments = (*self._segments, segment)
+        return builder
+
+    def _free_id(self, role: SegmentRole, id: str | None) -> str:
+        taken = {segment.id for segment in self._segments}
+        if id is None:
+            numbered = (f"{role}-{number}" for number in range(2, len(taken) + 3))
+            return next(each for each in (role, *numbered) if each not in taken)
+        if id in taken:
+            raise DuplicateNameError(f"two segments are called `{id}`", name=id)
+        return id
+
+
+def _messages(
+    content: PromptContent, kind: type[SystemMessage] | type[UserMessage]
+) -> tuple[Message, ...]:
+    """Return content as messages; an empty text is none."""
+    if isinstance(content, str):
+        return (kind(content=content),) if content else ()
+    if isinstance(content, MessageBase):
+        return (cast("Message", content),)
+    return tuple(cast("Sequence[Message]", content))
