@@ -47,14 +47,16 @@ async def git(
     """
     command = ["git", *_SAFE, *arguments]
     try:
-        process = await anyio.open_process(
-            command,
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
-            cwd=repository,
-            env=_environment(repository, git_dir),
-        )
+        # A cancellation in the middle of a start would kill git and not wait until it is gone.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                command,
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=PIPE,
+                cwd=repository,
+                env=_environment(repository, git_dir),
+            )
     except OSError as error:
         raise _failed(arguments, f"it could not be started: {error.strerror}") from error
     output, errors = bytearray(), bytearray()
