@@ -46,6 +46,7 @@ async def git(
         WorkspaceError: Git is missing, failed, took longer than a minute or wrote more than 20 MB.
     """
     command = ["git", *_SAFE, *arguments]
+    process: Process | None = None
     try:
         # A cancellation in the middle of a start would kill git and not wait until it is gone.
         with anyio.CancelScope(shield=True):
@@ -59,6 +60,7 @@ async def git(
             )
     except OSError as error:
         raise _failed(arguments, f"it could not be started: {error.strerror}") from error
+    assert process is not None, "a shielded scope takes no error away"
     output, errors = bytearray(), bytearray()
     try:
         with anyio.move_on_after(_SECONDS) as scope:
