@@ -85,6 +85,66 @@ def test_an_adapter_loads_no_other_and_nothing_that_reads_files_of_users(name: s
     assert parts & {"agent_loop", "guarded_fetch", "multimodal", "runtime", "testkit"} == set()
 
 
+MAKERS = {
+    "file_tools": "file_tools()",
+    "http_fetch_tool": "http_fetch_tool",
+    "shell_tool": "shell_tool",
+    "time_tools": "time_tools()",
+    "todo_tools": "todo_tools()",
+}
+"""What makes built-in tools; fetching loads its client when it is first used."""
+
+OPTIONAL = {
+    "approval",
+    "artifacts",
+    "guarded_fetch",
+    "handoff",
+    "mcp",
+    "process",
+    "safe_open",
+    "tools",
+}
+"""What an agent without tools that touch anything never loads."""
+
+
+def features(modules: set[str]) -> set[str]:
+    """The names of the harness's features among the modules."""
+    return {each.split(".")[2] for each in modules if each.startswith("tinyagents.harness.")}
+
+
+def test_an_agent_loads_nothing_of_what_guards_tools_that_it_has_not() -> None:
+    modules = loaded_by(
+        "from tinyagents import AgentHarness, tool\n"
+        "from tinyagents.testkit import ScriptedModel, call, say\n"
+        "@tool\n"
+        "async def add(a: int, b: int) -> int: return a + b\n"
+        "model = ScriptedModel([call('add', a=1, b=2), say('3')])\n"
+        "AgentHarness(model=model, tools=[add]).invoke_sync(None, 'hi')"
+    )
+    assert features(modules) & OPTIONAL == set()
+    assert {name for name in modules if ".middleware.library._" in name} == set()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_built_in_tool_loads_no_other_tool_and_no_client(name: str) -> None:
+    modules = loaded_by(f"from tinyagents.harness.tools import {name}\n{MAKERS[name]}")
+    assert packages(modules) <= PYDANTIC_AND_ANYIO
+    needed = {
+        "file_tools": {"safe_open"},
+        "http_fetch_tool": {"guarded_fetch"},
+        "shell_tool": {"process"},
+    }
+    assert features(modules) & OPTIONAL == {"tools", *needed.get(name, set())}
+
+
+def test_describing_a_tool_server_loads_no_package_of_it() -> None:
+    modules = loaded_by(
+        "from tinyagents.harness.mcp import McpClient, McpHttp, McpServer, McpStdio\n"
+        "McpHttp('https://tools.example/mcp'), McpStdio('server')"
+    )
+    assert packages(modules) <= PYDANTIC_AND_ANYIO
+
+
 WATCHED = """
 import sys
 seen = []

@@ -1,7 +1,7 @@
 """What is known of a call that a client makes, and what its tool gets."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..context import RunConfig
@@ -14,8 +14,8 @@ class ServedCall:
     tool: str
     client: str | None
     """What the client calls itself; it can say anything."""
-    headers: Mapping[str, str] | None
-    """The headers of the request, in lower case; ``None`` over the standard streams."""
+    headers: Mapping[str, str] | None = field(repr=False)
+    """The headers of the request, in lower case; ``None`` over the standard streams. Not shown in reprs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,14 +18,14 @@ class McpStdio:
 
     Args:
         command: The program; no shell is involved.
-        args: Its arguments.
+        args: Its arguments; keys are given in them as well, so they are not shown in reprs and errors.
         env: Added to the few variables that a server inherits (``PATH``, ``HOME`` and such: no
             keys). Values are not shown in reprs and errors.
         cwd: The folder that it runs in; the caller's by default.
     """
 
     command: str
-    args: Sequence[str] = ()
+    args: Sequence[str] = field(default=(), repr=False)
     _: KW_ONLY
     env: Mapping[str, str] | None = field(default=None, repr=False)
     cwd: str | Path | None = None
