@@ -388,3 +388,21 @@ async def test_calls_one_at_a_time_cannot_be_asked_for(router: respx.MockRouter)
     await refused("`parallel_tool_calls=False`", tools=[WEATHER], settings=one)
     many = ModelSettings(parallel_tool_calls=True)
     assert "parallel_tool_calls" not in await body_of(router, tools=[WEATHER], settings=many)
+
+
+async def test_references_that_multiply_are_not_all_followed(router: respx.MockRouter) -> None:
+    levels: JsonObject = {
+        f"L{n}": {"allOf": [{"$ref": f"#/$defs/L{n + 1}"}, {"$ref": f"#/$defs/L{n + 1}"}]}
+        for n in range(60)
+    }
+    parameters: JsonObject = {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/L0"}},
+        "$defs": {**levels, "L60": {"type": "string"}},
+    }
+    body = await body_of(
+        router, tools=[ToolSchema(name="deep", description="Deep.", parameters=parameters)]
+    )
+    sent = body["tools"][0]["function"]["parameters"]
+    assert sent["$defs"]["L60"] == {"type": "string"}
+    assert len(orjson.dumps(sent)) < 200_000
