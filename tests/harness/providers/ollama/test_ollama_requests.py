@@ -400,9 +400,7 @@ async def test_references_that_multiply_are_not_all_followed(router: respx.MockR
         "properties": {"x": {"$ref": "#/$defs/L0"}},
         "$defs": {**levels, "L60": {"type": "string"}},
     }
-    body = await body_of(
-        router, tools=[ToolSchema(name="deep", description="Deep.", parameters=parameters)]
-    )
+    body = await body_of(router, tools=[replace(WEATHER, parameters=parameters)])
     sent = body["tools"][0]["function"]["parameters"]
     assert sent["$defs"]["L60"] == {"type": "string"}
     assert len(orjson.dumps(sent)) < 200_000
