@@ -21,6 +21,7 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 WORKERS = ("--numprocesses=auto", "--maxprocesses=4")
 
 ONCE = (
+    "tests/harness/mcp",
     "tests/harness/process",
     "tests/harness/providers/conformance",
     "tests/harness/providers/test_llmock.py",
