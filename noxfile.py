@@ -23,8 +23,14 @@ WORKERS = ("--numprocesses=auto", "--maxprocesses=4")
 ONCE = (
     "tests/harness/mcp",
     "tests/harness/process",
-    "tests/harness/providers/conformance",
-    "tests/harness/providers/test_llmock.py",
+    *(
+        f"tests/harness/providers/{path}"
+        for path in (
+            *("anthropic_messages", "conformance", "gemini", "ollama", "openai_responses"),
+            *("test_adaptation.py", "test_answers.py", "test_guided_tools.py", "test_llmock.py"),
+            *("test_matrix.py", "test_recorded.py"),
+        )
+    ),
     "tests/harness/testkit/test_conformance_fakes.py",
     "tests/harness/testkit/test_conformance_faults.py",
     "tests/wire",
