@@ -105,6 +105,11 @@ async def _end(process: Process) -> None:
     with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
         if process.returncode is None:
             _kill(process)
+            # To the end: asyncio does not see that a pipe which it has stopped reading is closed.
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    async for _ in stream:
+                        pass
         await process.aclose()
 
 
