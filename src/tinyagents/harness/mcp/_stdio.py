@@ -263,7 +263,7 @@ async def _stop(process: Process) -> None:
 async def _left(process: Process) -> bool:
     # Not `wait()`, which on asyncio also waits for the end of the pipes.
     with anyio.move_on_after(_LEAVE_SECONDS):
-        while process.returncode is None:  # noqa: ASYNC110
+        while process.returncode is None:  # noqa: ASYNC110 - nothing tells of the end
             await anyio.sleep(_POLL_SECONDS)
         return True
     return False

@@ -81,6 +81,7 @@ def require_mcp() -> None:
         MissingDependencyError: It is not there, or in a version before 2.3.
     """
     try:
+        # Only looked for: what uses it imports it.
         from mcp import Client  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError as exc:
         raise MissingDependencyError("mcp>=2.3", extra="mcp") from exc
