@@ -141,6 +141,7 @@ class RunContext(Generic[DataT]):
         "hidden_tools",
         "ids",
         "limits",
+        "notes",
         "origin",
         "parent",
         "scratch",
@@ -172,6 +173,7 @@ class RunContext(Generic[DataT]):
         cost: CostTotals = CostTotals.ZERO,
         answers: Mapping[str, JsonValue] | None = None,
         hidden_tools: dict[str, str] | None = None,
+        notes: dict[str, JsonValue] | None = None,
         workspace: WorkspaceDescriptor | None = None,
     ) -> None:
         self.config: RunConfig = config
@@ -200,6 +202,12 @@ class RunContext(Generic[DataT]):
         """Tools whose calls are refused until the next model call, each with who has hidden it.
 
         They are part of the snapshot, so that a run that is resumed does not forget them.
+        """
+        self.notes: dict[str, JsonValue] = notes if notes is not None else {}
+        """What middlewares keep with the run, as JSON, each under a key of its own.
+
+        It is part of the snapshot, so that a run that is resumed still has it; see ``scratch`` for
+        what need not last.
         """
         self.scratch: dict[object, Any] = {}
         """What middlewares note for this run, each under a key of its own, such as itself.

@@ -11,6 +11,7 @@ from ..model import ModelRequest, ModelResponse, StreamMerger
 from ..text import error_text, parse_json
 from ..usage import CHARACTERS_PER_TOKEN, Usage
 from ._run import LoopRun, OpenCall
+from ._shown import show_rest
 
 
 def account(run: LoopRun, call: OpenCall, request: ModelRequest, response: ModelResponse) -> None:
@@ -34,6 +35,7 @@ def account(run: LoopRun, call: OpenCall, request: ModelRequest, response: Model
     ctx.events.emit("model.completed", ctx.origin, payload)
     snapshot.messages.append(message)
     if run.feed is not None:
+        show_rest(run, call.id, message, call.shown)
         run.feed.message_completed(call.id, message)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -22,6 +22,7 @@ from ..text import error_text
 from ._account import partial_usage, record_usage
 from ._request import fit_to_model, with_tools_in_words
 from ._run import LoopRun, OpenCall
+from ._shown import ShownPieces
 
 if TYPE_CHECKING:
     from ._feed import Feed
@@ -148,7 +149,7 @@ def charge(call: OpenCall, binding: ModelBinding) -> None:
 
 def give_up_answer(run: LoopRun, call: OpenCall) -> None:
     """Put down what an answer took that a hook does not leave it at."""
-    response, call.inner, call.response = call.inner, None, None
+    response, call.inner, call.response, call.shown = call.inner, None, None, ()
     if response is None:
         return
     call.given_up += (response,)
@@ -160,7 +161,7 @@ def give_up_answer(run: LoopRun, call: OpenCall) -> None:
 
 def _discard(run: LoopRun, call: OpenCall, error: ModelError) -> None:
     """Give up what a failed attempt has streamed; it was paid for all the same."""
-    merger, call.merger = call.merger, None
+    merger, call.merger, call.shown = call.merger, None, ()
     if merger is None or merger.empty:
         return
     record_usage(run, call, partial_usage(merger))
@@ -213,7 +214,9 @@ async def _read_stream(
     merger = call.merger = StreamMerger()
     ctx, call_id = run.ctx, call.id
     feed = run.feed if run.feed is not None and run.feed.shows_messages else None
-    observed = bool(run.spec.middleware.on_model_delta) or ctx.events.listened
+    hooks, shown = run.spec.middleware, None
+    if hooks.filter_deltas or hooks.on_model_delta or ctx.events.listened:
+        shown = ShownPieces(run, call_id)
     began, first = ctx.clock.monotonic(), None
     pieces: list[str] | None = None
     async with closing_stream(binding.model.stream(request, ctx=ctx)) as stream:
@@ -234,13 +237,19 @@ async def _read_stream(
                     continue
             if first is None:
                 first = ctx.clock.monotonic() - began
-            if observed:
-                await _show_observers(run, call_id, item)
-                text = ""  # a hook may have changed the piece
-            if feed is None:
+            if shown is not None:
+                behind = await shown.push(item)
+            elif feed is None:
                 continue
-            if feed.text(call_id, text) if text else feed.delta(call_id, item):
+            else:
+                behind = feed.text(call_id, text) if text else feed.delta(call_id, item)
+            if behind and feed is not None:
                 await _room(feed, scope)
+    call.shown = merger.kinds
+    if shown is not None and shown.filtered:
+        if await shown.end() and feed is not None:
+            await _room(feed, scope)
+        call.shown = shown.kinds
     response = merger.response()
     response.timing.first_token = first
     call.merger = None
@@ -258,25 +267,3 @@ async def _room(feed: "Feed", scope: anyio.CancelScope | None) -> None:
         await feed.room()
     finally:
         scope.deadline = anyio.current_time() + left
-
-
-async def _show_observers(run: LoopRun, call_id: str, item: MessageDelta | ToolCallDelta) -> None:
-    for _, hook in run.spec.middleware.on_model_delta:
-        await hook(run.ctx, item)
-    if run.ctx.events.listened:
-        payload = _delta_payload(item, capture=run.policy.capture.model_io)
-        run.ctx.events.emit_transient(
-            "model.delta", run.ctx.origin, {"call_id": call_id, **payload}
-        )
-
-
-def _delta_payload(item: MessageDelta | ToolCallDelta, *, capture: bool) -> dict[str, Any]:
-    """Return what an event says of a piece: how long it is, and what it is where that is captured."""
-    if isinstance(item, MessageDelta):
-        size = len(item.text) + len(item.reasoning) + len(item.refusal)
-        shown: dict[str, Any] = {"text": item.text or None, "reasoning": item.reasoning or None}
-    else:
-        size = len(item.arguments)
-        told = {"call_id": item.call_id, "name": item.name, "content": item.arguments}
-        shown = {"tool_call": told}
-    return {"characters": size, **shown} if capture else {"characters": size}

@@ -1,8 +1,8 @@
 """The phases of a run: each takes it one step on and names the next one.
 
-start → prepare → call_model → decide ─┬→ call_tools → prepare
-                                       ├→ structured → prepare
-                                       └→ finish → done
+start → compact → prepare → call_model → decide ─┬→ call_tools → compact → prepare
+                                                 ├→ structured → prepare
+                                                 └→ finish → done
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ from ..errors import (
 )
 from ..limits import LimitKind
 from ..message import AssistantMessage, ToolCallBlock, ToolMessage, UserMessage
-from ..middleware import run_hooks
+from ..middleware import run_compact_hooks, run_hooks
 from ..structured import OutputSpec
 from ._model_call import call_model
 from ._run import LoopRun, waiting_requests
@@ -163,6 +163,20 @@ async def start(run: LoopRun) -> Phase:
     hooks = run.spec.middleware.before_agent
     if hooks:
         await run_hooks(hooks, "before_agent", ctx)
+    return _next_turn(run)
+
+
+def _next_turn(run: LoopRun) -> Phase:
+    return "compact" if run.spec.middleware.compact else "prepare"
+
+
+async def compact(run: LoopRun) -> Phase:
+    """Let hooks put a shorter transcript in the place of the one so far."""
+    hooks = run.spec.middleware.compact
+    if hooks:
+        shorter = await run_compact_hooks(hooks, run.ctx, run.snapshot.messages)
+        if shorter is not None:
+            run.replace_messages(shorter)
     return "prepare"
 
 
@@ -284,7 +298,7 @@ async def call_tools(run: LoopRun) -> Phase:
     close_turn(run)
     if over:
         return _limit_over(run, "tool_calls", run.limits.max_tool_calls)
-    return "prepare"
+    return _next_turn(run)
 
 
 def _take_structured_calls(run: LoopRun, output: OutputSpec[Any]) -> Phase | None:
@@ -403,6 +417,7 @@ async def finish(run: LoopRun) -> Phase:
 
 PHASES: dict[Phase, PhaseFunction] = {
     "start": start,
+    "compact": compact,
     "prepare": prepare,
     "call_model": call_model,
     "decide": decide,

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from ..clock import Clock, Sleep
 from ..context import RunContext
+from ..errors import InvalidRequestError
 from ..events import EventLog, ListenerLike
 from ..ids import IdGenerator
 from ..limits import RunLimits
@@ -20,7 +21,14 @@ from ..message import (
     repair_messages,
 )
 from ..middleware import MiddlewareStack, ToolCall
-from ..model import ModelRegistry, ModelResponse, ModelSettings, StreamMerger, ToolSchema
+from ..model import (
+    ModelRegistry,
+    ModelResponse,
+    ModelSettings,
+    PieceKind,
+    StreamMerger,
+    ToolSchema,
+)
 from ..policy import RunPolicy
 from ..structured import OutputSpec
 from ..tool import BoundCall, Tool, ToolRegistry, ToolResult
@@ -103,7 +111,17 @@ class CallSlot:
 class OpenCall:
     """A model call under way."""
 
-    __slots__ = ("began", "given_up", "id", "inner", "merger", "model", "response", "started_ms")
+    __slots__ = (
+        "began",
+        "given_up",
+        "id",
+        "inner",
+        "merger",
+        "model",
+        "response",
+        "shown",
+        "started_ms",
+    )
 
     def __init__(self, id: str, model: str, started_ms: int, began: float) -> None:
         self.id: str = id
@@ -120,6 +138,9 @@ class OpenCall:
         """The provider's own answer, where hooks stand around the call."""
         self.given_up: tuple[ModelResponse, ...] = ()
         """Answers that were paid for and that a hook asked for again."""
+
+        self.shown: Collection[PieceKind] = ()
+        """The kinds of pieces of the answer that somebody may have seen already."""
 
     def unpaid(self, response: ModelResponse) -> ModelResponse | None:
         """Return the answer that is still to be accounted for, when ``response`` is the last."""
@@ -275,6 +296,20 @@ class LoopRun:
                 moved=tuple(repair.moved),
             )
         self.remember_call_ids()
+
+    def replace_messages(self, messages: Sequence[Message]) -> None:
+        """Go on with another transcript than the one so far.
+
+        Raises:
+            InvalidRequestError: Nothing is left of it.
+        """
+        snapshot = self.snapshot
+        own = {id(message) for message in snapshot.messages[snapshot.input_length :]}
+        snapshot.messages = repair_messages(list(messages)).messages
+        if not snapshot.messages:
+            raise InvalidRequestError("a `compact` hook has left no message of the transcript")
+        given = (n for n, message in enumerate(snapshot.messages) if id(message) in own)
+        snapshot.input_length = next(given, len(snapshot.messages))
 
     def continue_from_snapshot(self, *, announce: bool) -> None:
         """Take up a run that was begun before, in whichever process."""

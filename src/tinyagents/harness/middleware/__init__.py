@@ -3,7 +3,15 @@
 from typing import TYPE_CHECKING
 
 from .. import _lazy
-from ._base import Middleware, ModelDelta, ModelHandler, ToolCall, ToolDelta, ToolHandler
+from ._base import (
+    DeltaFilter,
+    Middleware,
+    ModelDelta,
+    ModelHandler,
+    ToolCall,
+    ToolDelta,
+    ToolHandler,
+)
 from ._decorators import (
     after_agent,
     after_model,
@@ -11,6 +19,8 @@ from ._decorators import (
     before_agent,
     before_model,
     before_tool,
+    compact,
+    filter_deltas,
     on_error,
     on_model_delta,
     on_tool_delta,
@@ -18,7 +28,7 @@ from ._decorators import (
     wrap_tool,
 )
 from ._hiding import hide_tools
-from ._stack import MiddlewareStack, around, run_error_hooks, run_hooks
+from ._stack import MiddlewareStack, around, run_compact_hooks, run_error_hooks, run_hooks
 
 if TYPE_CHECKING:
     from .library import (
@@ -55,6 +65,7 @@ _LIBRARY = (
 __all__ = (
     "ArtifactMiddleware",
     "ContextualToolSelectionMiddleware",
+    "DeltaFilter",
     "DynamicToolSelectionMiddleware",
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
@@ -79,10 +90,13 @@ __all__ = (
     "before_agent",
     "before_model",
     "before_tool",
+    "compact",
+    "filter_deltas",
     "hide_tools",
     "on_error",
     "on_model_delta",
     "on_tool_delta",
+    "run_compact_hooks",
     "run_error_hooks",
     "run_hooks",
     "wrap_model",

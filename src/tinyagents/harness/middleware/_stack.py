@@ -10,9 +10,10 @@ import anyio
 
 from ..context import RunContext
 from ..errors import ConfigurationError
+from ..message import Message
 from ..text import error_text
 from ..tool import InterruptSignal
-from ._base import Middleware
+from ._base import DeltaFilter, Middleware
 
 _log = logging.getLogger("tinyagents.middleware")
 
@@ -24,7 +25,9 @@ Hook: TypeAlias = tuple[str, Callable[..., Awaitable[Any]]]
 HOOKS = (
     "before_agent",
     "after_agent",
+    "compact",
     "before_model",
+    "filter_deltas",
     "on_model_delta",
     "after_model",
     "before_tool",
@@ -37,6 +40,9 @@ HOOKS = (
     "wrap_tool",
 )
 
+_PLAIN = ("filter_deltas", "on_tool_delta")
+"""Hooks that are no coroutines."""
+
 
 class MiddlewareStack:
     """Middlewares in the order of registration, and the overridden hooks of each kind."""
@@ -45,7 +51,9 @@ class MiddlewareStack:
 
     before_agent: tuple[Hook, ...]
     after_agent: tuple[Hook, ...]
+    compact: tuple[Hook, ...]
     before_model: tuple[Hook, ...]
+    filter_deltas: tuple[tuple[str, Callable[[RunContext[Any]], DeltaFilter | None]], ...]
     on_model_delta: tuple[Hook, ...]
     after_model: tuple[Hook, ...]
     before_tool: tuple[Hook, ...]
@@ -86,7 +94,7 @@ def _check(item: object) -> None:
         )
     for hook in HOOKS:
         own = getattr(cls, hook)
-        plain = hook == "on_tool_delta"
+        plain = hook in _PLAIN
         if own is not getattr(Middleware, hook) and inspect.iscoroutinefunction(own) is plain:
             how = "must not be async" if plain else "must be `async def`"
             raise ConfigurationError(f"`{cls.__name__}.{hook}` {how}")
@@ -110,6 +118,23 @@ async def run_hooks(
     for name, call in hooks:
         with _Bracket(ctx, name, hook):
             await call(ctx, *args)
+
+
+async def run_compact_hooks(
+    hooks: tuple[Hook, ...], ctx: RunContext[Any], messages: Sequence[Message]
+) -> Sequence[Message] | None:
+    """Pass the transcript through the hooks, each of which sees what those before it have left.
+
+    Returns:
+        The transcript that takes its place; ``None`` where none has changed it.
+    """
+    changed: Sequence[Message] | None = None
+    for name, call in hooks:
+        with _Bracket(ctx, name, "compact"):
+            shorter = await call(ctx, tuple(messages))
+        if shorter is not None:
+            messages = changed = shorter
+    return changed
 
 
 async def run_error_hooks(

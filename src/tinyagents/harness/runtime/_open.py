@@ -366,6 +366,7 @@ def _new_context(
         cost=snapshot.cost,
         answers=snapshot.answers,
         hidden_tools=snapshot.hidden_tools,
+        notes=snapshot.notes,
         workspace=config.workspace,
     )
 
