@@ -305,9 +305,10 @@ class LoopRun:
         """
         snapshot = self.snapshot
         own = {id(message) for message in snapshot.messages[snapshot.input_length :]}
-        snapshot.messages = repair_messages(list(messages)).messages
-        if not snapshot.messages:
+        left = repair_messages(list(messages)).messages
+        if not left:
             raise InvalidRequestError("a `compact` hook has left no message of the transcript")
+        snapshot.messages = left
         given = (n for n, message in enumerate(snapshot.messages) if id(message) in own)
         snapshot.input_length = next(given, len(snapshot.messages))
 
