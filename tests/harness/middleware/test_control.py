@@ -28,7 +28,12 @@ from tinyagents import (
 )
 from tinyagents.harness import middleware
 from tinyagents.harness.context import Control, Interrupt, Jump, Pause, StopWithFinal
-from tinyagents.harness.errors import AuthenticationError, InvalidRequestError, RunCancelledError
+from tinyagents.harness.errors import (
+    AuthenticationError,
+    InvalidRequestError,
+    RunCancelledError,
+    ServerError,
+)
 from tinyagents.harness.message import ToolCallBlock, repair_messages
 from tinyagents.harness.middleware import (
     Middleware,
@@ -363,6 +368,15 @@ async def test_a_request_comes_with_what_it_says(hook: str) -> None:
     )
     await agent.resume(run.snapshot, None, answers="yes")
     assert answered == ["yes"]
+
+
+@pytest.mark.parametrize("hook", [hook for hook in CALLED if hook != "on_error"])
+async def test_an_error_of_a_hook_is_not_taken_for_one_of_the_model_and_repeated(hook: str) -> None:
+    error = ServerError("of the hook", retryable=True)
+    trial = Trial(acting(hook, raises(lambda: error)))
+    with pytest.raises(ServerError, match="of the hook"):
+        await trial.agent.stream(None, "go").result()
+    assert "retry.scheduled" not in trial.kinds
 
 
 def strength(name: str) -> int:
