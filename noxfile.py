@@ -22,6 +22,7 @@ WORKERS = ("--numprocesses=auto", "--maxprocesses=4")
 
 ONCE = (
     "tests/harness/mcp",
+    "tests/harness/middleware/test_control.py",
     "tests/harness/process",
     *(
         f"tests/harness/providers/{path}"
