@@ -397,6 +397,30 @@ async def test_an_error_of_a_hook_is_not_taken_for_one_of_the_model_and_repeated
     assert "retry.scheduled" not in trial.kinds
 
 
+@pytest.mark.parametrize("where", ["made", "pushed to", "flushed"])
+async def test_so_is_an_error_of_a_filter_wherever_it_is_raised(where: str) -> None:
+    class Bad(Passing):
+        def push(self, delta: ModelDelta) -> list[ModelDelta]:
+            if where == "pushed to":
+                raise ServerError("of the filter", retryable=True)
+            return []
+
+        def flush(self) -> list[ModelDelta]:
+            raise ServerError("of the filter", retryable=True)
+
+    @middleware.filter_deltas
+    def bad(ctx: Ctx) -> Passing:
+        if where == "made":
+            raise ServerError("of the filter", retryable=True)
+        return Bad()
+
+    trial = Trial(Neighbour(), bad, Neighbour())
+    with pytest.raises(ServerError, match="of the filter"):
+        await trial.agent.stream(None, "go", data=trial.added).result()
+    assert "retry.scheduled" not in trial.kinds
+    assert_event_grammar(trial.recorder)
+
+
 def strength(name: str) -> int:
     return next(n for n, row in enumerate(STRENGTH[1:]) if name.split("(")[0].strip("`") in row[0])
 
@@ -422,6 +446,25 @@ async def test_the_strongest_of_two_requests_wins_and_of_equals_the_first(
             ran = await trial.take("stream")
             assert (ran.snapshot.status, trial.counts) == (status, counts), second
             check_end(trial, ran, status)
+
+
+@pytest.mark.parametrize("strong_first", [True, False])
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("wrap_model", "after_model"),
+        ("on_model_delta", "after_model"),
+        ("before_tool", "after_tool"),
+    ],
+)
+async def test_the_strongest_wins_of_requests_in_several_hooks_too(
+    first: str, later: str, strong_first: bool
+) -> None:
+    strong, weak = asks(REQUESTS["`StopWithFinal`"]), asks(REQUESTS['`Jump("model")`'])
+    acts = (strong, weak) if strong_first else (weak, strong)
+    trial = Trial(acting(first, acts[0]), acting(later, acts[1]))
+    check_end(trial, await trial.take("stream"), "stopped")
+    assert trial.kinds.count("control.applied") == 1
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)

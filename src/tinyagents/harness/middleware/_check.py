@@ -70,10 +70,9 @@ def check_function(hook: str, function: object) -> None:
 
 
 def _check_list(items: object) -> None:
-    if isinstance(items, Middleware | str) or not isinstance(items, Iterable):
-        raise ConfigurationError(
-            f"`middleware` takes a list of middlewares, not a `{type(items).__name__}`"
-        )
+    if not isinstance(items, Iterable) or isinstance(items, str):
+        kind = type(items).__name__
+        raise ConfigurationError(f"`middleware` takes a list of middlewares, not a `{kind}`")
 
 
 def _check_kind(item: object) -> None:
