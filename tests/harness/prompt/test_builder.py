@@ -1,5 +1,6 @@
 """Requests laid out in segments, and the fingerprint of their stable part."""
 
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tinyagents import AssistantMessage, ImageBlock, Message, SystemMessage, UserMessage
-from tinyagents.harness.errors import DuplicateNameError
+from tinyagents import AssistantMessage, ImageBlock, Message, SystemMessage, UserMessage, tool
+from tinyagents.harness.errors import DuplicateNameError, InvalidRequestError
 from tinyagents.harness.model import JsonObjectFormat, PromptSegment, ToolSchema
-from tinyagents.harness.prompt import PromptBuilder, prompt_fingerprint
+from tinyagents.harness.prompt import PromptBuilder, PromptTemplate, prompt_fingerprint
 
 SEARCH = ToolSchema(
     name="search",
@@ -18,6 +19,8 @@ SEARCH = ToolSchema(
     parameters={"type": "object", "properties": {"q": {"type": "string"}, "n": {"minimum": 1}}},
 )
 HISTORY: list[Message] = [UserMessage(content="hi"), AssistantMessage(content="hello")]
+
+PNG = ImageBlock(data="aWRzYQ==", media_type="image/png")
 
 STABLE = (
     PromptBuilder()
@@ -85,6 +88,54 @@ def test_the_request_carries_the_response_format_and_the_fingerprint() -> None:
     assert request.prompt_fingerprint == FULL.fingerprint == prompt_fingerprint(request)
 
 
+@pytest.mark.parametrize("content", [None, 42, ["text"], [None], {"a": 1}, PNG, b"text"])
+def test_what_is_neither_text_nor_messages_is_refused_at_once(content: Any) -> None:
+    for push in (
+        STABLE.push_system,
+        STABLE.push_instructions,
+        STABLE.push_history,
+        STABLE.push_volatile,
+        STABLE.build,
+    ):
+        with pytest.raises(InvalidRequestError, match="is built of text and messages"):
+            push(content)
+
+
+def test_a_template_is_rendered_before_it_is_pushed() -> None:
+    template: Any = PromptTemplate("hi")
+    with pytest.raises(InvalidRequestError, match="render a template first"):
+        STABLE.push_system(template)
+    assert STABLE.push_system(template.render()).build().messages[-1].text == "hi"
+
+
+def test_tools_are_pushed_as_models_see_them() -> None:
+    @tool
+    async def look() -> str:
+        """Look around."""
+        return ""
+
+    given: Any = [look]
+    with pytest.raises(InvalidRequestError, match="the `schema` of each"):
+        PromptBuilder().push_tools(given)
+    assert PromptBuilder().push_tools([look.schema]).build().tools == (look.schema,)
+
+
+def test_messages_of_a_caller_that_grow_later_are_not_part_of_it() -> None:
+    history = list(HISTORY)
+    builder = STABLE.push_history(history)
+    history.append(UserMessage(content="more"))
+    assert builder.build().messages[2:] == HISTORY
+    builder.build().messages.clear()
+    assert len(builder.build().messages) == 4
+
+
+def test_segments_may_be_pushed_in_any_order_and_stand_so() -> None:
+    builder = PromptBuilder().push_history(HISTORY).push_volatile("v").push_system("s")
+    assert [segment.id for segment in builder.segments] == ["history", "volatile", "system"]
+    assert [message.text for message in builder.build().messages] == ["hi", "hello", "v", "s"]
+    assert builder.fingerprint == PromptBuilder().push_system("s").fingerprint
+
+
 # Fingerprints
 
 PINNED = "eada390013c8d2fe03b413c805a5f4f74f385fdfee0323fd16ac7e6ce5b4b626"
@@ -117,9 +168,6 @@ def test_history_volatile_parts_and_tail_do_not_change_it(builder: PromptBuilder
 def test_ids_and_usage_of_messages_do_not_change_it() -> None:
     named = PromptBuilder().push_system(SystemMessage(content="a", id="m1"))
     assert named.fingerprint == PromptBuilder().push_system("a").fingerprint
-
-
-PNG = ImageBlock(data="aWRzYQ==", media_type="image/png")
 
 
 def with_tool(**changes: Any) -> PromptBuilder:
@@ -168,3 +216,7 @@ def test_whatever_is_stable_changes_it(one: PromptBuilder, other: PromptBuilder)
 def test_the_order_of_keys_in_a_schema_does_not_change_it() -> None:
     turned = {"properties": {"n": {"minimum": 1}, "q": {"type": "string"}}, "type": "object"}
     assert with_tool(parameters=turned).fingerprint == with_tool().fingerprint
+
+
+def test_a_copy_has_the_same_fingerprint() -> None:
+    assert pickle.loads(pickle.dumps(FULL)).fingerprint == PINNED

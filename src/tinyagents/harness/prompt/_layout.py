@@ -1,12 +1,16 @@
 """What two prompts have in common, as a provider's cache sees it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
+from pydantic import JsonValue, TypeAdapter
+
 from ..message import Message
 from ..model import ModelRequest, PromptSegment, ToolSchema
+from ..text import JsonObject
 from ._fingerprint import message_digest, tools_digest
 
 LayoutVerdict: TypeAlias = Literal["layout_preserved", "layout_changed", "prefix_invalidated"]
@@ -94,6 +98,20 @@ class PromptCacheLayout:
             _messages_seen=tuple(messages),
         )
 
+    def dump(self) -> JsonObject:
+        """Return the layout as JSON, to be kept with a run: digests, and the ids of segments."""
+        segments: list[JsonValue] = [asdict(segment) for segment in self.segments]
+        return {"segments": segments, "tools": self.tools, "messages": [*self.messages]}
+
+    @classmethod
+    def load(cls, data: JsonValue) -> "PromptCacheLayout":
+        """Return the layout that :meth:`dump` made this of.
+
+        Raises:
+            pydantic.ValidationError: The data does not describe a layout; the error says where.
+        """
+        return _adapter().validate_python(data)
+
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of the cacheable segments, in order."""
@@ -169,6 +187,12 @@ class PromptCacheLayout:
             segment=segment,
             message=message,
         )
+
+
+@cache
+def _adapter() -> "TypeAdapter[PromptCacheLayout]":
+    # Built at first use: most processes read no layout.
+    return TypeAdapter(PromptCacheLayout)
 
 
 def _up_to_volatile(segments: Sequence[PromptSegment]) -> tuple[PromptSegment, ...]:
