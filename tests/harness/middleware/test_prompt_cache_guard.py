@@ -12,15 +12,14 @@ from tinyagents import (
     RunConfig,
     RunContext,
     SystemMessage,
-    ToolCallBlock,
     ToolContext,
     tool,
 )
+from tinyagents.harness.context import Interrupt
 from tinyagents.harness.errors import BadRequestError, ServerError
 from tinyagents.harness.events import AgentEvent, CachePrefixInvalidated
 from tinyagents.harness.message import UserMessage
 from tinyagents.harness.middleware import (
-    Interrupt,
     PromptCacheGuardMiddleware,
     before_model,
     before_tool,
@@ -136,7 +135,7 @@ async def test_a_run_that_is_resumed_is_compared_with_what_was_sent_before(
     as_json: bool, system: str, told: str
 ) -> None:
     @before_tool
-    def ask(ctx: RunContext[Any], _: ToolCallBlock) -> None:
+    def ask(ctx: RunContext[Any], call: Any) -> None:
         if not ctx.answers:
             ctx.request_control(Interrupt("may I?"))
 

@@ -1,9 +1,11 @@
 """Requests laid out in segments, and the fingerprint of their stable part."""
 
+import json
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ PNG = ImageBlock(data="aWRzYQ==", media_type="image/png")
 STABLE = (
     PromptBuilder()
     .push_system("You help.")
-    .push_tools([SEARCH])
+    .push_tools_segment([SEARCH])
     .push_instructions("Cite sources.", id="rules")
 )
 FULL = STABLE.push_history(HISTORY).push_volatile("Today is Monday.")
@@ -77,9 +79,9 @@ def test_ids_are_numbered_where_a_role_repeats_and_given_ones_must_differ() -> N
 
 def test_tools_of_several_pushes_are_joined_and_must_differ_in_name() -> None:
     other = replace(SEARCH, name="fetch")
-    assert STABLE.push_tools([other]).build().tools == (SEARCH, other)
+    assert STABLE.push_tools_segment([other]).build().tools == (SEARCH, other)
     with pytest.raises(DuplicateNameError, match="`search`"):
-        STABLE.push_tools([SEARCH])
+        STABLE.push_tools_segment([SEARCH])
 
 
 def test_the_request_carries_the_response_format_and_the_fingerprint() -> None:
@@ -116,8 +118,8 @@ def test_tools_are_pushed_as_models_see_them() -> None:
 
     given: Any = [look]
     with pytest.raises(InvalidRequestError, match="the `schema` of each"):
-        PromptBuilder().push_tools(given)
-    assert PromptBuilder().push_tools([look.schema]).build().tools == (look.schema,)
+        PromptBuilder().push_tools_segment(given)
+    assert PromptBuilder().push_tools_segment([look.schema]).build().tools == (look.schema,)
 
 
 def test_messages_of_a_caller_that_grow_later_are_not_part_of_it() -> None:
@@ -143,6 +145,22 @@ PINNED = "eada390013c8d2fe03b413c805a5f4f74f385fdfee0323fd16ac7e6ce5b4b626"
 
 def test_the_fingerprint_never_changes_from_release_to_release() -> None:
     assert STABLE.fingerprint == PINNED
+
+
+def test_it_can_be_computed_from_its_description() -> None:
+    def said(text: str) -> dict[str, object]:
+        return {"role": "system", "content": [{"type": "text", "text": text}]}
+
+    stable = {
+        "segments": [
+            {"id": "system", "role": "system", "messages": [said("You help.")]},
+            {"id": "tools", "role": "tools", "messages": []},
+            {"id": "rules", "role": "instructions", "messages": [said("Cite sources.")]},
+        ],
+        "tools": [asdict(SEARCH)],
+    }
+    text = json.dumps(stable, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert sha256(text.encode()).hexdigest() == PINNED
 
 
 def test_another_process_has_the_same_fingerprint() -> None:
@@ -171,7 +189,7 @@ def test_ids_and_usage_of_messages_do_not_change_it() -> None:
 
 
 def with_tool(**changes: Any) -> PromptBuilder:
-    return PromptBuilder().push_tools([replace(SEARCH, **changes)])
+    return PromptBuilder().push_tools_segment([replace(SEARCH, **changes)])
 
 
 def with_system(content: Any, id: str = "system") -> PromptBuilder:

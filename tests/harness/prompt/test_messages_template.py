@@ -157,7 +157,7 @@ def test_conversations_are_made_of_conversations() -> None:
     )
     both = MessagesTemplate([head, QUESTION])
     assert both.variables == ("language", "history", "text")
-    assert both.required == ("text",)
+    assert (both.required, both.placeholders) == (("text",), ("history",))
     messages = both.render({"text": "hi", "history": [AssistantMessage(content="a")]})
     assert [each.text for each in messages] == ["You translate to French.", "a", "hi"]
     assert both.render({"text": "hi", "language": "Dutch"})[0].text == "You translate to Dutch."

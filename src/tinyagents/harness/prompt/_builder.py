@@ -52,7 +52,9 @@ class PromptBuilder:
         """
         return self._with("system", _messages(content, SystemMessage), id)
 
-    def push_tools(self, tools: Iterable[ToolSchema], *, id: str | None = None) -> "PromptBuilder":
+    def push_tools_segment(
+        self, tools: Iterable[ToolSchema], *, id: str | None = None
+    ) -> "PromptBuilder":
         """Add tools: ``tool.schema`` of each. Cacheable; providers put them before all messages.
 
         Raises:
@@ -169,7 +171,7 @@ def _schemas(tools: Iterable[ToolSchema]) -> tuple[ToolSchema, ...]:
     for schema in schemas:
         if not isinstance(cast("Any", schema), ToolSchema):
             raise InvalidRequestError(
-                f"`push_tools` takes what models see of tools, the `schema` of each, not a "
+                f"`push_tools_segment` takes what models see of tools, the `schema` of each, not a "
                 f"`{type(schema).__name__}`"
             )
     return schemas

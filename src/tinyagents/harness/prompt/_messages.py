@@ -104,8 +104,8 @@ class MessagesTemplate:
     ) -> None:
         self._name: str = "messages" if name is None else name
         self._parts: tuple[TemplatePart, ...] = _parts(parts, self._name)
-        self._placeholders: frozenset[str] = frozenset(
-            each for part in self._parts for each in _placeholders_of(part)
+        self._placeholders: tuple[str, ...] = tuple(
+            dict.fromkeys(each for part in self._parts for each in _placeholders_of(part))
         )
         required: dict[str, bool] = {}
         for part in self._parts:
@@ -122,6 +122,11 @@ class MessagesTemplate:
     def variables(self) -> tuple[str, ...]:
         """The names of the variables and placeholders, in the order of their first place."""
         return self._variables
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """Those of them that stand for messages."""
+        return self._placeholders
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -251,6 +256,6 @@ def _placeholders_of(part: TemplatePart) -> Collection[str]:
         case MessagesPlaceholder():
             return (part.name,)
         case MessagesTemplate():
-            return part._placeholders
+            return part.placeholders
         case _:
             return ()

@@ -128,7 +128,7 @@ async def test_each_stable_segment_ends_in_a_cache_marker(router: respx.MockRout
 async def test_a_built_prompt_is_marked_where_its_stable_segments_end(
     router: respx.MockRouter,
 ) -> None:
-    stable = PromptBuilder().push_system("You help.").push_tools([WEATHER])
+    stable = PromptBuilder().push_system("You help.").push_tools_segment([WEATHER])
     request = stable.push_instructions("Cite.").push_history([HI]).push_volatile("now").build()
     body = await body_of(
         router, model(), *request.messages, tools=request.tools, segments=request.segments
@@ -163,7 +163,7 @@ async def test_no_more_than_four_markers_are_sent_the_applications_own_included(
     assert marked == ["own", "2", "3", "4"]
 
 
-LAID_OUT = PromptBuilder().push_system("a").push_tools([WEATHER]).push_instructions("b")
+LAID_OUT = PromptBuilder().push_system("a").push_tools_segment([WEATHER]).push_instructions("b")
 
 
 @pytest.mark.parametrize(
