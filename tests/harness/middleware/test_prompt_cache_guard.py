@@ -11,6 +11,7 @@ from tinyagents import (
     Middleware,
     RunConfig,
     RunContext,
+    RunSnapshot,
     SystemMessage,
     ToolContext,
     tool,
@@ -26,7 +27,15 @@ from tinyagents.harness.middleware import (
 )
 from tinyagents.harness.model import ModelRequest, PromptSegment
 from tinyagents.harness.prompt import PromptTemplate
-from tinyagents.testkit import FakeSleep, ScriptedModel, call, fail, say
+from tinyagents.testkit import (
+    EventRecorder,
+    FakeSleep,
+    ScriptedModel,
+    assert_event_grammar,
+    call,
+    fail,
+    say,
+)
 
 
 @tool
@@ -208,3 +217,28 @@ async def test_a_run_within_a_run_is_compared_with_itself_alone() -> None:
     assert layout_events(run) == ["cache.layout_preserved"] * 3
     owners = {event.depth for event in run.events if event.kind.startswith("cache.")}
     assert owners == {0, 1}
+
+
+async def test_phases_that_are_steps_of_their_own_are_compared_too() -> None:
+    recorder = EventRecorder()
+    agent = AgentHarness(
+        model=three_calls(),
+        tools=[look],
+        middleware=[PromptCacheGuardMiddleware()],
+        listeners=[recorder],
+    )
+    snapshot = agent.snapshot("Where is it?")
+    while snapshot.phase != "done":
+        stored = snapshot.model_dump_json()
+        snapshot = await agent.step(RunSnapshot.model_validate_json(stored), None)
+    kinds = [event.kind for event in recorder.events if event.kind.startswith("cache.")]
+    assert kinds == ["cache.layout_preserved"] * 2
+
+
+async def test_a_stream_tells_the_same() -> None:
+    agent = AgentHarness(
+        model=three_calls(), tools=[look], middleware=[PromptCacheGuardMiddleware()]
+    )
+    run = await agent.stream(None, "Where is it?").result()
+    assert layout_events(run) == ["cache.layout_preserved"] * 2
+    assert_event_grammar(run.events)

@@ -327,3 +327,14 @@ def test_what_is_neither_text_nor_block_makes_no_template(content: Any) -> None:
     with pytest.raises(PromptError, match="`greeting` is made of texts and blocks") as caught:
         PromptTemplate(content, name="greeting")
     assert caught.value.reason == "setting"
+
+
+def test_an_error_names_a_template_that_has_no_words_too() -> None:
+    with pytest.raises(PromptError, match="the template `template` has parts that are no text"):
+        PromptTemplate([IMAGE]).render_text()
+
+
+@given(TEXTS)
+def test_an_escaped_text_that_is_a_part_of_its_own_leaves_the_next_one_alone(text: str) -> None:
+    template = PromptTemplate([PromptTemplate.escape(text), "{{v}}"])
+    assert template.render({"v": "!"}).text == f"{text}!"

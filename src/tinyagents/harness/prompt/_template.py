@@ -16,6 +16,7 @@ TemplateRole: TypeAlias = Literal["system", "user", "assistant"]
 """Who speaks in a rendered message."""
 
 _SHOWN = 40
+_UNNAMED = "template"
 _NOT_THERE: Final = object()
 
 
@@ -88,7 +89,11 @@ class PromptTemplate:
 
     @staticmethod
     def escape(text: str) -> str:
-        """Return a template that renders to ``text``."""
+        """Return a template that renders to ``text``.
+
+        Within a longer template it is a part of its own: a backslash at its end would otherwise
+        escape a variable behind it.
+        """
         return escape(text)
 
     def __repr__(self) -> str:
@@ -203,7 +208,7 @@ def _parts(content: object, name: str | None) -> Sequence[str | BlockBase]:
     else:
         parts, wrong = (), [content]
     if wrong:
-        called = name or "template"
+        called = name or _UNNAMED
         raise PromptError(
             f"the template `{called}` is made of texts and blocks, not of a "
             f"`{type(wrong[0]).__name__}`",
@@ -216,7 +221,7 @@ def _parts(content: object, name: str | None) -> Sequence[str | BlockBase]:
 def _title(parts: Sequence[str | BlockBase]) -> str:
     """Return how a template begins."""
     text = next((part for part in parts if isinstance(part, str)), "")
-    first = " ".join(text[: 2 * _SHOWN].split())
+    first = " ".join(text[: 2 * _SHOWN].split()) or _UNNAMED
     return first if len(first) <= _SHOWN else f"{first[: _SHOWN - 1]}…"
 
 
