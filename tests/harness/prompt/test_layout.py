@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from tinyagents import AssistantMessage, Message, SystemMessage, UserMessage
+from tinyagents import AssistantMessage, Message, SystemMessage, TextBlock, UserMessage
 from tinyagents.harness.model import ModelRequest, PromptSegment, ToolSchema
 from tinyagents.harness.prompt import (
     LayoutChange,
@@ -165,6 +165,14 @@ def test_digests_taken_over_from_a_layout_are_those_computed_anew(
     before = PromptCacheLayout.of(ModelRequest(first, (SEARCH,)))
     request = ModelRequest(second, (replace(SEARCH),))
     assert PromptCacheLayout.of(request, previous=before) == PromptCacheLayout.of(request)
+
+
+def test_a_block_that_is_appended_to_a_message_in_place_is_noticed() -> None:
+    request = ModelRequest([UserMessage(content="hi")])
+    before = PromptCacheLayout.of(request)
+    request.messages[0].content.append(TextBlock(text="!"))
+    after = PromptCacheLayout.of(request, previous=before)
+    assert before.compare(after).message == 0
 
 
 @given(MESSAGES, MESSAGES)

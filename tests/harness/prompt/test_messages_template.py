@@ -109,8 +109,10 @@ def test_what_is_no_part_and_a_name_with_two_meanings_are_refused() -> None:
         MessagesTemplate([part])
     with pytest.raises(PromptError, match="give one of them another name"):
         MessagesTemplate([MessagesPlaceholder("text"), QUESTION])
-    with pytest.raises(PromptError, match="no name of a placeholder"):
-        MessagesPlaceholder("two words")
+    for name in ("two words", "", "_x", None, 3):
+        given: Any = name
+        with pytest.raises(PromptError, match="no name of a placeholder"):
+            MessagesPlaceholder(given)
 
 
 @pytest.mark.parametrize("parts", [None, QUESTION, "text", 42])

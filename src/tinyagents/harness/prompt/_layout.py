@@ -66,7 +66,8 @@ class PromptCacheLayout:
     messages: tuple[str, ...]
     """The digest of each message."""
     _tools_seen: tuple[ToolSchema, ...] = field(default=(), repr=False, compare=False)
-    _messages_seen: tuple[Message, ...] = field(default=(), repr=False, compare=False)
+    _messages_seen: tuple[tuple[Message, int], ...] = field(default=(), repr=False, compare=False)
+    """Each with its number of blocks: a message is frozen, but its list can be appended to."""
 
     @classmethod
     def of(
@@ -83,7 +84,7 @@ class PromptCacheLayout:
         if len(segments) < len(request.segments):
             messages = messages[: sum(segment.messages for segment in segments)]
         tools = tuple(request.tools)
-        known = 0 if previous is None else _same_objects(messages, previous._messages_seen)
+        known = 0 if previous is None else _as_before(messages, previous._messages_seen)
         digests = [] if previous is None else list(previous.messages[:known])
         digests.extend(map(message_digest, messages[known:]))
         if previous is not None and tools == previous._tools_seen:
@@ -95,7 +96,7 @@ class PromptCacheLayout:
             tools=digest_of_tools,
             messages=tuple(digests),
             _tools_seen=tools,
-            _messages_seen=tuple(messages),
+            _messages_seen=tuple([(each, len(each.content)) for each in messages]),
         )
 
     def dump(self) -> JsonObject:
@@ -210,7 +211,10 @@ def _first_difference(before: Sequence[object], after: Sequence[object]) -> int 
     return next((place for place, (one, other) in pairs if one != other), None)
 
 
-def _same_objects(some: Sequence[object], others: Sequence[object]) -> int:
-    """Return how many objects two sequences begin with that are the very same."""
-    pairs = zip(some, others, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+def _as_before(messages: Sequence[Message], seen: Sequence[tuple[Message, int]]) -> int:
+    """Return how many messages two prompts begin with that are the very same."""
+    pairs = zip(messages, seen, strict=False)
+    same = takewhile(
+        lambda pair: pair[0] is pair[1][0] and len(pair[0].content) == pair[1][1], pairs
+    )
+    return sum(1 for _ in same)

@@ -38,11 +38,12 @@ class MessagesPlaceholder:
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
+            shown = str(self.name)[:40]
             raise PromptError(
-                f"{self.name[:40]!r} is no name of a placeholder, which is a letter from A to Z, then "
-                "such letters, digits and `_`",
-                template=self.name,
-                variable=self.name,
+                f"{shown!r} is no name of a placeholder, which is a letter from A to Z, then such "
+                "letters, digits and `_`",
+                template=shown,
+                variable=shown,
                 reason="syntax",
             )
 

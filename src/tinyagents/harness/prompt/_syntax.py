@@ -16,9 +16,9 @@ class Variable:
     name: str
 
 
-def is_name(text: str) -> bool:
+def is_name(text: object) -> bool:
     """Whether a variable may be called so."""
-    return _NAME.fullmatch(text) is not None
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 def parse(text: str, template: str) -> list[str | Variable]:
