@@ -24,7 +24,6 @@ _AUDIO_BYTES_PER_TOKEN = 400
 _FILE_BYTES_PER_TOKEN = 64
 """A guess for documents, which hold more than their text."""
 _MOST_SCALED = 1.25
-"""How far the figures of a provider can raise an estimate of what came after them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +35,14 @@ class TokenEstimate:
     response_format: int = 0
     floor: int = 0
     """What a provider has counted for a part of the same messages, and what follows that part."""
+    scale: float = 1.0
+    """What the parts are multiplied by, so that they fit what a provider has counted."""
 
     @property
     def total(self) -> int:
         """All of it; never below what a provider has reported."""
-        return max(self.messages + self.tools + self.response_format, self.floor)
+        parts = self.messages + self.tools + self.response_format
+        return max(math.ceil(parts * self.scale), self.floor)
 
 
 class TokenEstimator:
@@ -53,8 +55,8 @@ class TokenEstimator:
     Args:
         counter: Counts text: a :class:`TokenCounter`, or any object with ``encode(text)``. The
             heuristic one by default.
-        calibrated: Scale the estimate by what the provider has reported for the latest answer, up
-            to a quarter more; it is never scaled down.
+        calibrated: Multiply the estimate by how far what the provider has counted is above it, for
+            the part that it has counted; by 1.25 at most, and never by less than 1.
 
     Raises:
         ConfigurationError: The counter counts nothing.
@@ -90,40 +92,48 @@ class TokenEstimator:
         """Return about how many tokens the schemas of tools are; 0 for none."""
         return self._toolsets.of(tools) if tools else 0
 
-    def request(self, request: ModelRequest) -> TokenEstimate:
-        """Estimate what a request sends."""
+    def request(self, request: ModelRequest, *, reported: bool = True) -> TokenEstimate:
+        """Estimate what a request sends: see :meth:`prompt`."""
         wanted = request.response_format
         return self.prompt(
             request.messages,
             request.tools,
-            self._formats.of(wanted) if isinstance(wanted, JsonSchemaFormat) else 0,
+            wanted if isinstance(wanted, JsonSchemaFormat) else None,
+            reported=reported,
         )
 
     def prompt(
         self,
         messages: Sequence[Message],
         tools: Sequence[ToolSchema] = (),
-        response_format: int = 0,
+        response_format: JsonSchemaFormat | None = None,
+        *,
+        reported: bool = True,
     ) -> TokenEstimate:
         """Estimate a prompt.
 
-        What the provider has reported for the latest answer among the messages, input and output
-        together, stands for all up to that answer, so that the estimate is never below it. That
-        holds as long as nothing before the answer was changed: who shortens a history takes the
-        usage off the answers that it keeps, as :func:`without_usage` does.
+        Args:
+            messages: What is sent, the system prompt included.
+            tools: The tools that are offered.
+            response_format: The form that the answer must have.
+            reported: Whether what the provider has counted for the latest answer among the messages,
+                prompt and answer together, stands for all up to there. Pass ``False`` where that
+                prompt was another one, as after a history was shortened.
         """
         own = self.messages(messages)
         schemas = self.tools(tools)
-        reported = _reported(messages)
-        if reported is None:
-            return TokenEstimate(messages=own, tools=schemas, response_format=response_format)
-        place, used = reported
-        tail = self.messages(messages[place + 1 :])
-        if self._calibrated:
-            before = max(1, own - tail + schemas + response_format)
-            tail = math.ceil(tail * min(max(used / before, 1.0), _MOST_SCALED))
+        form = self._formats.of(response_format) if response_format is not None else 0
+        floor, scale = 0, 1.0
+        known = _reported(messages) if reported else None
+        if known is not None:
+            place, used = known
+            tail = self.messages(messages[place + 1 :])
+            floor = used + tail
+            if self._calibrated and len(messages) > 1:
+                so_far = own - tail + schemas + form
+                scale = min(max(used / so_far, 1.0), _MOST_SCALED)
         return TokenEstimate(
-            messages=own, tools=schemas, response_format=response_format, floor=used + tail
+            messages=own, tools=schemas, response_format=form, floor=floor, scale=scale
         )
 
     def _of_message(self, message: Message, _: None) -> int:
