@@ -2,10 +2,11 @@
 
 from ._exchanges import Exchange, exchanges, is_well_paired
 from ._results import TrimmedResults, shortened_result, trim_results
-from ._trim import TrimStrategy, trim_messages, trim_to_budget
+from ._trim import Role, TrimStrategy, trim_messages, trim_to_budget
 
 __all__ = (
     "Exchange",
+    "Role",
     "TrimStrategy",
     "TrimmedResults",
     "exchanges",

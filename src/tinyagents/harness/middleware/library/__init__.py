@@ -6,6 +6,7 @@ from ... import _lazy
 
 if TYPE_CHECKING:
     from ._artifacts import ArtifactMiddleware
+    from ._context_editing import ContextEditingMiddleware
     from ._contextual_selection import (
         ContextualToolSelectionMiddleware,
         ToolPredicate,
@@ -14,12 +15,21 @@ if TYPE_CHECKING:
     from ._dynamic_selection import DynamicToolSelectionMiddleware, ToolSelector
     from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
+    from ._message_trim import MessageTrimMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
+    from ._output_compression import OutputCompressionMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
+    from ._retrieval_compression import RetrievalCompressionMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
     from ._tool_policy import ToolPolicyMiddleware
+    from ._transcript_compression import TranscriptCompressionMiddleware
 
 _HOMES = {
+    "_output_compression": ("OutputCompressionMiddleware",),
+    "_retrieval_compression": ("RetrievalCompressionMiddleware",),
+    "_transcript_compression": ("TranscriptCompressionMiddleware",),
+    "_context_editing": ("ContextEditingMiddleware",),
+    "_message_trim": ("MessageTrimMiddleware",),
     "_artifacts": ("ArtifactMiddleware",),
     "_contextual_selection": (
         "ContextualToolSelectionMiddleware",
@@ -37,17 +47,22 @@ _HOMES = {
 
 __all__ = (
     "ArtifactMiddleware",
+    "ContextEditingMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicToolSelectionMiddleware",
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
+    "MessageTrimMiddleware",
     "ModelToolSelectionMiddleware",
+    "OutputCompressionMiddleware",
     "PromptCacheGuardMiddleware",
+    "RetrievalCompressionMiddleware",
     "ToolAllowlistMiddleware",
     "ToolPolicyMiddleware",
     "ToolPredicate",
     "ToolSelectionContext",
     "ToolSelector",
+    "TranscriptCompressionMiddleware",
 )
 
 if not TYPE_CHECKING:
