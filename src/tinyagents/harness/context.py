@@ -21,6 +21,7 @@ from .usage import Usage, UsageTotals
 from .workspace import WorkspaceDescriptor
 
 if TYPE_CHECKING:
+    from .model import ModelRegistry
     from .tool import ToolRegistry
 
 __all__ = (
@@ -141,6 +142,8 @@ class RunContext(Generic[DataT]):
         "hidden_tools",
         "ids",
         "limits",
+        "model_call_id",
+        "models",
         "notes",
         "origin",
         "parent",
@@ -167,6 +170,7 @@ class RunContext(Generic[DataT]):
         sleep: Sleep,
         cancellation: CancellationToken,
         tools: "ToolRegistry",
+        models: "ModelRegistry",
         streaming: bool = False,
         parent: "RunContext[Any] | None" = None,
         usage: UsageTotals | None = None,
@@ -190,6 +194,10 @@ class RunContext(Generic[DataT]):
         self.cancellation: CancellationToken = cancellation
         self.tools: ToolRegistry = tools
         """The tools that the run has, those that are hidden from the model too."""
+        self.models: ModelRegistry = models
+        """The models that the run has: ``models.resolve(request)`` tells which would answer."""
+        self.model_call_id: str | None = None
+        """The id of the latest model call, by which its events and pieces call it."""
         self.streaming: bool = streaming
         self.parent: RunContext[Any] | None = parent
         self.usage: UsageTotals = usage if usage is not None else UsageTotals()

@@ -194,7 +194,7 @@ class LoopRun:
         self.ctx: RunContext[Any] = ctx
         self.policy: RunPolicy = spec.policy
         self.limits: RunLimits = ctx.limits
-        self.settings: ModelSettings = _capped(spec.settings, ctx.limits.max_output_tokens)
+        self.settings: ModelSettings = spec.settings.capped(ctx.limits.max_output_tokens)
         self.tools: ToolRegistry = tools
         self.tool_schemas: Sequence[ToolSchema] = tools.schemas
         self.guarded: bool = guarded
@@ -331,13 +331,6 @@ class LoopRun:
                 self.call_ids.update((call.id, 1) for call in message.tool_calls)
         if messages and messages[-1].role == "assistant":
             self.calls = messages[-1].open_calls
-
-
-def _capped(settings: ModelSettings, cap: int | None) -> ModelSettings:
-    wanted = settings.max_tokens
-    if cap is None or (wanted is not None and wanted <= cap):
-        return settings
-    return settings.model_copy(update={"max_tokens": cap})
 
 
 def waiting_requests(pending: Sequence[PendingCall]) -> list[InterruptRequest]:

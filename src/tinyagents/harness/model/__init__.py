@@ -21,6 +21,7 @@ from ._request import (
     ToolSchema,
 )
 from ._response import FinishReason, ModelResponse, ModelSource, ResolvedModel, Timing
+from ._side_call import side_call
 from ._stream import (
     MessageDelta,
     ModelStreamItem,
@@ -80,6 +81,7 @@ __all__ = (
     "fit_request",
     "merge_stream",
     "parse_arguments",
+    "side_call",
     "told_format",
     "told_media",
 )

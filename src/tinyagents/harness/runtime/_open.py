@@ -361,6 +361,7 @@ def _new_context(
         sleep=sleep,
         cancellation=token or CancellationToken(),
         tools=tools,
+        models=spec.models,
         parent=parent,
         usage=snapshot.usage,
         cost=snapshot.cost,
