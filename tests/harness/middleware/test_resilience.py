@@ -282,7 +282,8 @@ async def test_models_that_there_are_not_are_refused_before_any_call() -> None:
     with pytest.raises(ConfigurationError, match=r"`gone`.*`default`"):
         await agent.invoke(None, "go")
     assert model.requests == []
-    for odd in ("gone", []):
+    odd_names: list[Any] = ["gone", []]
+    for odd in odd_names:
         with pytest.raises(ConfigurationError, match="list of names"):
             ModelFallbackMiddleware(odd)
 
@@ -375,9 +376,10 @@ async def test_each_attempt_of_a_retry_in_front_takes_a_token() -> None:
 
 def test_odd_options_of_the_rate_limit_are_refused() -> None:
     limiter = TokenBucketRateLimiter(1, 1)
-    for options in ({"mode": "poll"}, {"max_wait": -1}):
+    odd_options: list[dict[str, Any]] = [{"mode": "poll"}, {"max_wait": -1}]
+    for options in odd_options:
         with pytest.raises(ConfigurationError):
-            RateLimitMiddleware(limiter, **options)  # type: ignore[arg-type]
+            RateLimitMiddleware(limiter, **options)
 
 
 # Limits of model calls

@@ -130,7 +130,7 @@ def test_reasoning_goes_with_the_answer_that_it_led_to() -> None:
 
 
 def test_a_trusted_result_stays_with_its_call() -> None:
-    history = [
+    history: list[Message] = [
         user("1"), calls("c"), result("c", trusted_verbatim=True), user("2"), says("3")
     ]  # fmt: skip
     for strategy in (LAST(1), ENDS(0, 1), TOKENS(1)):
