@@ -1,5 +1,8 @@
 """Middlewares that send less of a conversation than there is, and leave the transcript whole."""
 
+import gc
+import time
+import weakref
 from typing import Any
 
 import pytest
@@ -362,3 +365,36 @@ async def test_the_application_sees_the_whole_value() -> None:
     assert isinstance(message, ToolMessage)
     assert len(message.text) < 200
     assert message.artifact == list(range(5_000))
+
+
+async def test_the_reasoning_of_the_turn_that_is_going_on_stays() -> None:
+    thought = ReasoningBlock(text="hm")
+    earlier, now = (
+        AssistantMessage(content=[thought, ToolCallBlock(id=f"c{n}", name="look")]) for n in (0, 1)
+    )
+    given: list[Message] = [
+        user(), earlier, exchange(0)[1], user(), now, exchange(1)[1]
+    ]  # fmt: skip
+    messages = await sent(TranscriptCompressionMiddleware(keep_recent=0, step=1), given)
+    kinds = [[b.type for b in m.content] for m in messages if m.role == "assistant"]
+    assert kinds == [["tool_call"], ["reasoning", "tool_call"]]
+
+
+async def test_a_long_run_of_blanks_takes_no_time_and_a_blank_block_stays() -> None:
+    blanks = " " * 500_000 + "x"
+    given: list[Message] = [user(TextBlock(text=blanks), TextBlock(text=" ")), user()]
+    started = time.process_time()
+    messages = await sent(TranscriptCompressionMiddleware(keep_recent=1, step=1), given)
+    assert time.process_time() - started < 5  # it would be hours
+    assert messages == given
+
+
+async def test_messages_do_not_outlive_their_runs() -> None:
+    compression = TranscriptCompressionMiddleware(keep_recent=0, step=1)
+    for text in ("unchanged", "changed   \n"):
+        message = user(TextBlock(text=text))
+        await sent(compression, [message])
+        gone = weakref.ref(message)
+        del message
+        gc.collect()
+        assert gone() is None
