@@ -1,11 +1,13 @@
 """Middlewares that send less of a conversation than there is, and leave the transcript whole."""
 
 import gc
+import json
 import time
 import weakref
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from tinyagents import (
     AgentHarness,
@@ -398,3 +400,30 @@ async def test_messages_do_not_outlive_their_runs() -> None:
         del message
         gc.collect()
         assert gone() is None
+
+
+async def test_a_command_that_is_not_ended_takes_nothing_with_it() -> None:
+    shown = await result_of(OutputCompressionMiddleware(), "a\x1b[0m \x1b]0;title\nthe rest")
+    assert shown.text.endswith("title\nthe rest")
+
+
+async def test_long_texts_in_json_are_cut_and_it_stays_json() -> None:
+    page = {"status": 200, "body": "x" * 50_000, "links": ["a", "b"]}
+    compression = OutputCompressionMiddleware(max_characters=2_000)
+    shown = json.loads((await result_of(compression, JsonBlock(value=page))).text)
+    assert (shown["status"], shown["links"]) == (200, ["a", "b"])
+    assert "[… cut: 50000 characters in all …]" in shown["body"]
+
+
+@pytest.mark.parametrize("depth", [90, 120, 150, 900, 50_000])
+async def test_json_of_any_depth_is_made_short(depth: int) -> None:
+    text = f'{"[" * depth}"{"x" * 9_000}"{"]" * depth}'
+    shown = await result_of(OutputCompressionMiddleware(max_characters=1_000), text)
+    assert len(shown.text) < 1_200
+
+
+@given(st.text(), st.integers(1, 80), st.integers(1, 5))
+def test_output_never_becomes_longer(text: str, characters: int, items: int) -> None:
+    compression = OutputCompressionMiddleware(max_characters=characters, max_items=items)
+    for output in (text, json.dumps([text] * 9)):
+        assert len(compression.shortened(output)) <= len(output)

@@ -90,7 +90,7 @@ class ContextEditingMiddleware(Middleware[Any]):
         if cleared or noted:
             ctx.notes[self.name] = cast("list[Any]", cleared)
         if self._events:
-            put_shorter(ctx, request, messages, self._estimator, self.name)
+            await put_shorter(ctx, request, messages, self._estimator, self.name)
         else:
             request.messages = list(messages)
 

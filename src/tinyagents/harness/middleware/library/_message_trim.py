@@ -52,4 +52,4 @@ class MessageTrimMiddleware(Middleware[Any]):
             keep_user_turn=self._keep_user_turn,
             estimate=self._estimator.message,
         )
-        put_shorter(ctx, request, kept, self._estimator, self.name)
+        await put_shorter(ctx, request, kept, self._estimator, self.name)

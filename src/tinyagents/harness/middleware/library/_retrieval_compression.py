@@ -69,7 +69,7 @@ class RetrievalCompressionMiddleware(Middleware[Any]):
         shorter = list(messages)
         for place, blocks in dropped.items():
             shorter[place] = _without(messages[place], blocks)
-        put_shorter(ctx, request, shorter, self._estimator, self.name)
+        await put_shorter(ctx, request, shorter, self._estimator, self.name)
 
     def _passages(self, messages: Sequence[Message]) -> list[_Passage]:
         found: list[_Passage] = []

@@ -10,7 +10,14 @@ from ...prompt import resized
 from ...token_estimation import TokenEstimator
 
 
-def put_shorter(
+def send_instead(request: ModelRequest, messages: list[Message]) -> None:
+    """Have a request send other messages than its own."""
+    if request.segments:
+        request.segments = resized(request.segments, request.messages, messages)
+    request.messages = messages
+
+
+async def put_shorter(
     ctx: RunContext[Any],
     request: ModelRequest,
     messages: Sequence[Message],
@@ -23,9 +30,8 @@ def put_shorter(
         one is other for one, other in zip(before, messages, strict=True)
     ):
         return
-    if request.segments:
-        request.segments = resized(request.segments, before, messages)
-    request.messages = list(messages)
+    send_instead(request, list(messages))
+    await estimator.prepare([*before, *messages])
     ctx.emit(
         "context.compressed",
         from_tokens=estimator.messages(before),

@@ -78,7 +78,7 @@ class TranscriptCompressionMiddleware(Middleware[Any]):
             for place, message in enumerate(messages[:older])
         ]
         left = [message for message in shorter if message.content or message.role != "assistant"]
-        put_shorter(ctx, request, [*left, *messages[older:]], self._estimator, self.name)
+        await put_shorter(ctx, request, [*left, *messages[older:]], self._estimator, self.name)
 
     def _compressed(self, message: Message, without_reasoning: bool) -> Message | None:
         """Return a shorter form of a message; ``None`` where there is none."""
