@@ -21,12 +21,13 @@ from tinyagents import (
     ToolCallBlock,
     ToolMessage,
     ToolResult,
+    Usage,
     UserMessage,
     tool,
 )
 from tinyagents.harness.errors import ConfigurationError
 from tinyagents.harness.events import Compressed
-from tinyagents.harness.message import Message, retrieved_block
+from tinyagents.harness.message import InvalidArguments, Message, retrieved_block
 from tinyagents.harness.middleware import (
     ContextEditingMiddleware,
     MessageTrimMiddleware,
@@ -44,6 +45,7 @@ from tinyagents.testkit import (
     ScriptedModel,
     assert_prompt_prefix_preserved,
     call,
+    calls,
     say,
 )
 
@@ -427,3 +429,71 @@ def test_output_never_becomes_longer(text: str, characters: int, items: int) -> 
     compression = OutputCompressionMiddleware(max_characters=characters, max_items=items)
     for output in (text, json.dumps([text] * 9)):
         assert len(compression.shortened(output)) <= len(output)
+
+
+async def test_results_that_the_model_has_not_seen_stay_however_many() -> None:
+    ids = [f"c{n}" for n in range(5)]
+    batch: list[Message] = [
+        AssistantMessage(content=[ToolCallBlock(id=each, name="look") for each in ids]),
+        *(ToolMessage(tool_call_id=each, name="look", content="x" * 200) for each in ids),
+    ]
+    editing = ContextEditingMiddleware(keep_recent=1)
+    given = [*history(2)[:3], *batch]
+    cleared = [m.text == CLEARED for m in await sent(editing, given) if m.role == "tool"]
+    assert cleared == [True, *[False] * 5]
+    seen = [*given, AssistantMessage(content="I see."), UserMessage(content="and?")]
+    cleared = [m.text == CLEARED for m in await sent(editing, seen) if m.role == "tool"]
+    assert cleared == [*[True] * 5, False]
+
+
+async def test_clearing_goes_by_what_the_provider_has_counted_after_the_last_one() -> None:
+    """What was cleared already does not hide that the prompt is too long again."""
+    used = [Usage(input_tokens=tokens, output_tokens=1) for tokens in (10, 900, 300, 900)]
+    steps = [calls(call("look"), usage=usage) for usage in used]
+    model = ScriptedModel([*steps, say("done")])
+    agent = AgentHarness(
+        model=model,
+        tools=[FakeTool("look", "x" * 200)],
+        middleware=[ContextEditingMiddleware(keep_recent=1, trigger_tokens=800)],
+    )
+    await agent.invoke(None, "go")
+    cleared = [sum(m.text == CLEARED for m in r.messages) for r in model.requests]
+    assert cleared == [0, 0, 1, 1, 3]
+
+
+async def test_a_note_of_what_was_cleared_never_clears_a_recent_result() -> None:
+    """Ids repeat, and a compacted transcript has fewer of them."""
+    model = ScriptedModel([say("done")])
+    agent = AgentHarness(model=model, middleware=[ContextEditingMiddleware(keep_recent=1)])
+    run = await agent.invoke(None, [*history(3), UserMessage(content="and?")])
+    run.snapshot.messages[:] = [UserMessage(content="so far"), *exchange(0)]
+    later = ScriptedModel([say("two")])
+    await agent.replace(model=later).resume(run.snapshot, None, input="more")
+    assert CLEARED not in [m.text for m in later.requests[0].messages]
+
+
+async def test_two_with_other_options_do_not_forget_what_the_other_has_cleared() -> None:
+    model = ScriptedModel([*[call("look", q=n) for n in range(6)], say("done")])
+    agent = AgentHarness(
+        model=model,
+        tools=[FakeTool("look", "found " + "x" * 400)],
+        middleware=[
+            ContextEditingMiddleware(keep_recent=1, clear_at_least=250),
+            ContextEditingMiddleware(keep_recent=0, exclude_tools=["look"]),
+        ],
+    )
+    await agent.invoke(None, "go")
+    cleared = [sum(m.text == CLEARED for m in r.messages) for r in model.requests]
+    assert cleared == sorted(cleared)
+    assert cleared[-1] > 0
+
+
+async def test_clearing_calls_whose_arguments_could_not_be_read_leaves_nothing_of_them() -> None:
+    block = ToolCallBlock(
+        id="c0", name="look", invalid=InvalidArguments(raw="{" * 500, reason="cut")
+    )
+    given: list[Message] = [AssistantMessage(content=[block]), exchange(0)[1], *exchange(1)]
+    editing = ContextEditingMiddleware(keep_recent=1, clear_arguments=True)
+    answer = (await sent(editing, given))[0]
+    assert isinstance(answer, AssistantMessage)
+    assert (answer.tool_calls[0].arguments, answer.tool_calls[0].invalid) == ({}, None)
