@@ -4,6 +4,7 @@ import gc
 import json
 import time
 import weakref
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -497,3 +498,27 @@ async def test_clearing_calls_whose_arguments_could_not_be_read_leaves_nothing_o
     answer = (await sent(editing, given))[0]
     assert isinstance(answer, AssistantMessage)
     assert (answer.tool_calls[0].arguments, answer.tool_calls[0].invalid) == ({}, None)
+
+
+async def test_the_latest_message_is_sent_even_where_the_strategy_keeps_nothing() -> None:
+    long: list[Message] = [SystemMessage(content="rules"), *history(2), user(TextBlock(text="?"))]
+    for strategy in (TrimStrategy.max_tokens(1), TrimStrategy.keep_last(0)):
+        messages = await sent(MessageTrimMiddleware(strategy), long)
+        assert [m.text for m in messages] == ["rules", "?"]
+        messages = await sent(MessageTrimMiddleware(strategy), history(2))
+        assert [m.role for m in messages] == ["user", "assistant", "tool"]
+        assert is_well_paired(messages)
+
+
+async def test_a_cut_in_steps_lets_prompts_go_on_from_each_other() -> None:
+    model = ScriptedModel([*[call("look", q=n) for n in range(9)], say("done")])
+    trim = MessageTrimMiddleware(TrimStrategy.keep_last(4, step=6), keep_user_turn=False)
+    agent = AgentHarness(model=model, tools=[FakeTool("look", "found")], middleware=[trim])
+    await agent.invoke(None, "go")
+    moved = 0
+    for before, after in pairwise(model.requests):
+        if before.messages[0] == after.messages[0]:
+            assert_prompt_prefix_preserved(before, after)
+        else:
+            moved += 1
+    assert moved == 2
