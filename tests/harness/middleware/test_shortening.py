@@ -522,3 +522,19 @@ async def test_a_cut_in_steps_lets_prompts_go_on_from_each_other() -> None:
         else:
             moved += 1
     assert moved == 2
+
+
+async def test_passages_in_the_instructions_are_of_the_latest_turn() -> None:
+    facts = [retrieved_block(f"fact {n}", score=n) for n in range(3)]
+    rules = SystemMessage(content=[TextBlock(text="rules"), *facts])
+    given: list[Message] = [rules, user(TextBlock(text="?"))]
+    assert await sent(RetrievalCompressionMiddleware(), given) == given
+    (system, _) = await sent(RetrievalCompressionMiddleware(max_tokens=4), given)
+    assert system.content == [rules.content[0], *facts[1:]]
+
+
+async def test_passages_in_trusted_results_stay() -> None:
+    answer, _ = exchange(0)
+    trusted = ToolMessage(tool_call_id="c0", content=retrieved_block("fact"), trusted_verbatim=True)
+    given: list[Message] = [user(), answer, trusted, user(TextBlock(text="?"))]
+    assert await sent(RetrievalCompressionMiddleware(keep_turns=0), given) == given
