@@ -13,13 +13,10 @@ from ..message import AssistantMessage, Block, MediaBlock, Message
 from ..model import JsonSchemaFormat, ModelRequest, ToolSchema
 from ..text import encode_json
 from ._counters import HeuristicTokenCounter, TokenCounterLike, as_token_counter
+from ._images import image_tokens
 
 _MESSAGE_TOKENS = 3
 """What marks a message off from its neighbours, as OpenAI's cookbook gives it for its chat models."""
-_IMAGE_TOKENS = 1_024
-"""About what providers take for a picture of a thousand pixels a side."""
-_SMALL_IMAGE_TOKENS = 85
-"""What OpenAI takes for a picture with ``detail="low"``."""
 _LEAST_MEDIA_TOKENS = 256
 _AUDIO_BYTES_PER_TOKEN = 400
 """Compressed speech of 32 kbit/s at ten tokens a second, as OpenAI counts input sound."""
@@ -188,7 +185,7 @@ class TokenEstimator:
             case "provider_extension":
                 return max(1, count(_json(block.data)))
             case "image":
-                return _SMALL_IMAGE_TOKENS if block.detail == "low" else _IMAGE_TOKENS
+                return image_tokens(block)
             case "audio":
                 return _of_bytes(block, _AUDIO_BYTES_PER_TOKEN) + count(block.transcript or "")
             case "file":
