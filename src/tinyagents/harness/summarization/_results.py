@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ..errors import ConfigurationError
 from ..message import Message, TextBlock, ToolMessage
-from ..text import encode_json
 from ..token_estimation import TokenEstimator
+from ..tool import ToolResult
 
 _MARKER = "[… cut: {dropped} of {total} characters …]"
 _MARKED = re.compile(r"\[… cut: (\d{1,15}) of (\d{1,15}) characters …\]")
@@ -83,11 +83,7 @@ def shortened_result(message: ToolMessage, keep_characters: int) -> ToolMessage:
     A result that was cut before tells how long it was at first. Pictures, sound and files beside the
     text stay.
     """
-    text = "".join(
-        block.text if block.type == "text" else encode_json(block.value).decode()
-        for block in message.content
-        if block.type in ("text", "json")
-    )
+    text = ToolResult(message.content).joined_text()
     begin, end, total = _cut_before(text) or (text, text, len(text))
     head = (keep_characters + 1) // 2
     tail = keep_characters - head

@@ -89,7 +89,7 @@ class ContextEditingMiddleware(Middleware[Any]):
         if cleared or noted:
             # Another of this kind, with other options, may have cleared more.
             others = [key for key in noted if key in results and key not in able]
-            ctx.notes[self.name] = cast("list[Any]", [*others, *cleared])
+            ctx.notes[self.name] = [*others, *cleared]
         if self._events:
             await put_shorter(ctx, request, messages, self._estimator, self.name)
         else:
