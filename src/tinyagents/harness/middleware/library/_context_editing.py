@@ -11,7 +11,7 @@ from ...message import Message, TextBlock, ToolMessage
 from ...model import JsonSchemaFormat, ModelRequest
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
-from ._shortening import put_shorter
+from ._shortening import put_shorter, tokens_saved
 
 CLEARED = "[old tool result content cleared]"
 
@@ -83,7 +83,7 @@ class ContextEditingMiddleware(Middleware[Any]):
         if fresh and self._is_time(request, messages):
             wanted = [key for key in results if key in able]
             shorter = self._edited(request.messages, results, wanted)
-            saved = self._estimator.messages(messages) - self._estimator.messages(shorter)
+            saved = tokens_saved(messages, shorter, self._estimator)
             if saved > 0 and saved >= self._at_least:
                 messages, cleared = shorter, wanted
         if cleared or noted:
