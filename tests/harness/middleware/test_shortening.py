@@ -15,6 +15,7 @@ from tinyagents import (
     AgentHarness,
     AssistantMessage,
     FileBlock,
+    ImageBlock,
     JsonBlock,
     ReasoningBlock,
     RunSnapshot,
@@ -600,3 +601,37 @@ async def test_runs_that_share_a_middleware_do_not_mix_what_they_have_cleared() 
         group.start_soon(work, "x" * 1_600)
         group.start_soon(work, "short")
     assert seen == {"short": [0] * 5, "x" * 1_600: [0, 0, 1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    "block", [ImageBlock(url="https://x.test/a.png"), JsonBlock(value=["x" * 3_000])]
+)
+async def test_pictures_and_json_count_towards_the_trigger(block: Any) -> None:
+    editing = ContextEditingMiddleware(keep_recent=0, trigger_tokens=500)
+    seen = [*history(1, artifact={"rows": 3}), AssistantMessage(content="I see.")]
+    assert CLEARED not in [m.text for m in await sent(editing, [*seen, user()])]
+    shown = await sent(editing, [*seen, user(block)])
+    (result,) = [m for m in shown if isinstance(m, ToolMessage)]
+    assert (result.text, result.artifact) == (CLEARED, None)
+
+
+async def test_the_order_of_middlewares_is_the_order_of_what_they_do() -> None:
+    """Results that were cleared first leave nothing that comes twice."""
+    first = ContextEditingMiddleware(keep_recent=0, exclude_tools=["other"])
+    second = TranscriptCompressionMiddleware(keep_recent=0, step=1)
+    given_messages = [*history(2, text="y" * 300), AssistantMessage(content="I see."), user()]
+    counted: list[int] = []
+    for order in ([first, second], [second, first]):
+        recorder = EventRecorder()
+        agent = AgentHarness(
+            model=ScriptedModel([say("done")]), middleware=order, listeners=[recorder]
+        )
+        await agent.invoke(None, given_messages)
+        counted.append(len(compressed(recorder)))
+    assert counted == [1, 2]
+
+
+async def test_very_long_output_is_shortened_as_any_other() -> None:
+    log = "\n".join(f"request {n}" for n in range(30_000))
+    shown = await result_of(OutputCompressionMiddleware(), log)
+    assert shown.text == "request 0\n[… 29999 more lines like this …]"

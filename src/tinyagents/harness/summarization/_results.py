@@ -101,8 +101,8 @@ def _cut_before(text: str) -> tuple[str, str, int] | None:
     Texts may quote a marker: one of ours stands in the middle, and its numbers are true.
     """
     for found in _MARKED.finditer(text):
-        begin, end = text[: found.start()], text[found.end() :]
+        head, tail = found.start(), len(text) - found.end()
         dropped, total = map(int, found.groups())
-        if len(begin) - len(end) in (0, 1) and dropped + len(begin) + len(end) == total:
-            return begin, end, total
+        if head - tail in (0, 1) and dropped + head + tail == total:
+            return text[:head], text[found.end() :], total
     return None
