@@ -10,7 +10,26 @@ from ...prompt import resized
 from ...token_estimation import TokenEstimator
 
 
-def put_shorter(
+def send_instead(request: ModelRequest, messages: list[Message]) -> None:
+    """Have a request send other messages than its own."""
+    if request.segments:
+        request.segments = resized(request.segments, request.messages, messages)
+    request.messages = messages
+
+
+def tokens_saved(
+    before: Sequence[Message], after: Sequence[Message], estimator: TokenEstimator
+) -> int:
+    """Return how many tokens fewer messages are after some were put in the places of others."""
+    count = estimator.message
+    return sum(
+        count(one) - count(other)
+        for one, other in zip(before, after, strict=True)
+        if one is not other
+    )
+
+
+async def put_shorter(
     ctx: RunContext[Any],
     request: ModelRequest,
     messages: Sequence[Message],
@@ -23,12 +42,11 @@ def put_shorter(
         one is other for one, other in zip(before, messages, strict=True)
     ):
         return
-    if request.segments:
-        request.segments = resized(request.segments, before, messages)
-    request.messages = list(messages)
-    ctx.emit(
-        "context.compressed",
-        from_tokens=estimator.messages(before),
-        to_tokens=estimator.messages(messages),
-        by=by,
-    )
+    send_instead(request, list(messages))
+    await estimator.prepare([*before, *messages])
+    whole = estimator.messages(before)
+    if len(before) == len(messages):
+        left = whole - tokens_saved(before, messages, estimator)
+    else:
+        left = estimator.messages(messages)
+    ctx.emit("context.compressed", from_tokens=whole, to_tokens=left, by=by)
