@@ -89,8 +89,12 @@ async def test_a_tool_that_fails_ends_its_span_as_failed() -> None:
 
 async def test_a_cancelled_run_ends_every_span_that_it_began() -> None:
     tracer = TracingMiddleware()
-    with anyio.move_on_after(0.01):
-        await make(ScriptedModel([hang()]), tracer).invoke(None, "?")
+    step = hang()
+    agent = make(ScriptedModel([step]), tracer)
+    async with anyio.create_task_group() as group:
+        group.start_soon(agent.invoke, None, "?")
+        await step.started.wait()
+        group.cancel_scope.cancel()
     assert told(tracer)[-2:] == [("end", "model", "cancelled"), ("end", "agent", "cancelled")]
     assert {record.error for record in tracer.records} == {None}
 

@@ -51,17 +51,19 @@ class DynamicPromptMiddleware(Middleware[Any]):
 
     async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
         """Add the text."""
-        text: object = self._function(ctx, request)
-        if isawaitable(text):
-            text = await text
+        given = self._function(ctx, request)
+        text = _checked(await given if isawaitable(given) else given, self.name)
         if not text:
             return
-        if not isinstance(text, str):
-            raise ConfigurationError(
-                f"the function of `{self.name}` returned a `{type(text).__name__}`: it returns a "
-                "text, or `None`"
-            )
         if self._placement == "start":
             put_instructions(request, text, first=True)
         else:
             put_volatile(request, text, self.name)
+
+
+def _checked(text: object, by: str) -> str | None:
+    if text is None or isinstance(text, str):
+        return text
+    raise ConfigurationError(
+        f"the function of `{by}` returned a `{type(text).__name__}`: it returns a text, or `None`"
+    )

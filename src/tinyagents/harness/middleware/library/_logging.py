@@ -67,14 +67,7 @@ class LoggingMiddleware(Middleware[Any]):
         max_characters: int = 500,
     ) -> None:
         for hook, level in (levels or {}).items():
-            if hook not in _LEVELS:
-                raise ConfigurationError(
-                    f"`levels` has `{hook}`, which is not logged; there are {', '.join(_LEVELS)}"
-                )
-            if not isinstance(level, int):
-                raise ConfigurationError(
-                    f"the level of `{hook}` is {level!r}: pass a number, such as `logging.INFO`"
-                )
+            _check_level(hook, level)
         if max_characters < 1:
             raise ConfigurationError("`max_characters` must be above 0")
         self._logger = logger or logging.getLogger("tinyagents.runs")
@@ -184,6 +177,17 @@ class LoggingMiddleware(Middleware[Any]):
         extra = {"tinyagents": {"label": self._label, "hook": hook, **facts}}
         self._logger.log(
             self._levels[hook], "%s %s %s", self._label, hook, told, extra=extra, stacklevel=3
+        )
+
+
+def _check_level(hook: str, level: object) -> None:
+    if hook not in _LEVELS:
+        raise ConfigurationError(
+            f"`levels` has `{hook}`, which is not logged; there are {', '.join(_LEVELS)}"
+        )
+    if not isinstance(level, int):
+        raise ConfigurationError(
+            f"the level of `{hook}` is {level!r}: pass a number, such as `logging.INFO`"
         )
 
 
