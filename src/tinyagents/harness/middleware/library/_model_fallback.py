@@ -17,7 +17,8 @@ class ModelFallbackMiddleware(Middleware[Any]):
     That is what ``error.retryable`` says; of other errors none takes over, and they are raised at once.
     Each model gets the run's retries first. When all have failed, the last error is raised.
 
-    Hooks: ``wrap_model``. It changes the request's ``model``. Events: ``model.fallback_selected``.
+    Hooks: ``before_agent``, ``wrap_model``. It changes the request's ``model``. Events:
+    ``model.fallback_selected``.
 
     Args:
         models: The names of registered models, in the order in which they are asked.
