@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tinyagents import AgentHarness, RunConfig, RunContext, ToolContext, tool
+from tinyagents import AgentHarness, RunConfig, RunContext, RunSnapshot, ToolContext, tool
 from tinyagents.harness.context import Pause
 from tinyagents.harness.errors import BadRequestError, ConfigurationError, ServerError
 from tinyagents.harness.middleware import (
@@ -158,6 +158,20 @@ async def test_a_run_that_is_resumed_is_a_span_of_its_own() -> None:
     await agent.resume(first.snapshot.model_dump_json(), None)
     assert told(tracer)[-1] == ("end", "agent", "completed")
     assert [r.kind for r in spans(tracer).values()].count("agent") == 2
+
+
+async def test_a_run_that_is_stepped_through_is_one_span() -> None:
+    tracer = TracingMiddleware()
+    agent = make(ScriptedModel([call("search", query="x"), say("Yes.")]), tracer)
+    snapshot = agent.snapshot("?")
+    while snapshot.phase != "done":
+        stored = snapshot.model_dump_json()
+        snapshot = await agent.step(RunSnapshot.model_validate_json(stored), None)
+    assert told(tracer)[0] == ("begin", "agent", None)
+    assert told(tracer)[-1] == ("end", "agent", "completed")
+    (whole,) = [r for r in spans(tracer).values() if r.kind == "agent"]
+    assert {r.parent_id for r in tracer.records if r.kind != "agent"} == {whole.span_id}
+    assert snapshot.notes == {}
 
 
 async def test_only_the_latest_records_are_kept_and_none_where_none_are_wanted() -> None:

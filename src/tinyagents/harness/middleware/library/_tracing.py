@@ -116,12 +116,12 @@ class TracingMiddleware(Middleware[Any]):
 
     async def before_agent(self, ctx: RunContext[Any]) -> None:
         """Begin the span of the run."""
-        self._span_of(ctx)
+        self._begin_run(ctx)
 
     async def after_agent(self, ctx: RunContext[Any], run: "AgentRun[Any, Any]") -> None:
         """End the span of the run."""
         span = self._span_of(ctx)
-        del ctx.scratch[self]
+        self._forget(ctx)
         status: SpanStatus = "completed" if run.status == "running" else run.status
         usage = run.usage
         self._end(
@@ -139,8 +139,9 @@ class TracingMiddleware(Middleware[Any]):
     async def on_error(self, ctx: RunContext[Any], error: BaseException) -> None:
         """Count the error, and end the span of the run where it has not ended."""
         self._count("error")
-        span: _Span | None = ctx.scratch.pop(self, None)
+        span = self._known(ctx)
         if span is not None:
+            self._forget(ctx)
             self._end(ctx, span, _status_of(error), error=error)
 
     async def on_model_delta(self, ctx: RunContext[Any], delta: ModelDelta) -> None:
@@ -189,13 +190,35 @@ class TracingMiddleware(Middleware[Any]):
         return result
 
     def _span_of(self, ctx: RunContext[Any]) -> _Span:
-        """Return the span of the run; one that is resumed has its begin here."""
-        span: _Span | None = ctx.scratch.get(self)
-        if span is None:
-            parent = _around.get({}).get(id(self)) if ctx.parent is not None else None
-            span = self._begin(ctx, "agent", ctx.origin.component, parent, depth=ctx.depth)
-            ctx.scratch[self] = span
+        """Return the span of the run, which begins here where the run was resumed."""
+        return self._known(ctx) or self._begin_run(ctx)
+
+    def _begin_run(self, ctx: RunContext[Any]) -> _Span:
+        parent = _around.get({}).get(id(self)) if ctx.parent is not None else None
+        span = self._begin(ctx, "agent", ctx.origin.component, parent, depth=ctx.depth)
+        ctx.scratch[self] = span
+        # For a run that is stepped through: each of its phases has a context of its own.
+        ctx.notes[self.name] = [span.id, parent, ctx.clock.now_ms()]
         return span
+
+    def _known(self, ctx: RunContext[Any]) -> _Span | None:
+        """Return the span of a run that has one already."""
+        span: _Span | None = ctx.scratch.get(self)
+        if span is None and self.name in ctx.notes:
+            noted: Any = ctx.notes[self.name]
+            id, parent, began_ms = noted
+            span = ctx.scratch[self] = _Span(
+                kind="agent",
+                id=id,
+                parent_id=parent,
+                name=ctx.origin.component,
+                began=ctx.clock.monotonic() - (ctx.clock.now_ms() - began_ms) / 1000,
+            )
+        return span
+
+    def _forget(self, ctx: RunContext[Any]) -> None:
+        ctx.scratch.pop(self, None)
+        ctx.notes.pop(self.name, None)
 
     def _begin(
         self,
