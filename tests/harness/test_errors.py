@@ -86,7 +86,7 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
         "context_overflow", "duplicate_name", "empty_response", "error", "fetch", "fetch_refused",
         "invalid_request", "limit_exceeded", "malformed_response", "media_input", "middleware",
         "missing_dependency", "model_error",
-        "model_not_found", "network", "process", "process_refused", "prompt", "provider_timeout", "rate_limit",
+        "model_not_found", "model_refused", "network", "process", "process_refused", "prompt", "provider_timeout", "rate_limit",
         "resume", "run_cancelled", "run_timeout", "sandbox_unavailable", "server",
         "structured_output", "subagent_depth",
         "tool_arguments", "tool_failed", "tool_not_found", "tool_refused", "tool_schema", "tool_server",

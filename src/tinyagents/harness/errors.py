@@ -23,6 +23,7 @@
     │   ├── ContentFilterError         blocked for its content
     │   ├── MalformedResponseError     the answer is not what the protocol says
     │   ├── EmptyResponseError         the answer holds nothing
+    │   ├── ModelRefusedError          the model declined, under a middleware that raises
     │   └── TruncatedResponseError     the answer was cut by the token limit
     ├── StructuredOutputError          the answer does not fit the asked-for type
     ├── ToolNotFoundError              the model called a tool that does not exist
@@ -76,6 +77,7 @@ __all__ = (
     "MissingDependencyError",
     "ModelError",
     "ModelNotFoundError",
+    "ModelRefusedError",
     "NetworkError",
     "ProcessError",
     "ProcessRefusedError",
@@ -374,6 +376,35 @@ class EmptyResponseError(ModelError):
     """The answer holds neither text nor a tool call."""
 
     kind = "empty_response"
+
+
+class ModelRefusedError(ModelError):
+    """The model declined to answer, or a content filter has cut its answer.
+
+    Args:
+        message: What happened, without the model's words.
+        text: The model's words.
+        reason: ``refusal`` or ``content_filter``.
+        provider: The provider's name.
+        model: The model that was asked.
+        request_id: The provider's id of the request.
+    """
+
+    kind = "model_refused"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str = "",
+        reason: str = "refusal",
+        provider: str | None = None,
+        model: str | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message, provider=provider, model=model, request_id=request_id)
+        self.text = text
+        self.reason = reason
 
 
 class TruncatedResponseError(ModelError):

@@ -560,6 +560,10 @@ class RouteSelected(AgentEvent, frozen=True):
 
     kind: Literal["route.selected"] = "route.selected"
     route: str
+    model: str | None = None
+    """The registered name of the model, where the route is to one."""
+    by: str = ""
+    """Who chose it."""
 
 
 class MemoryLoaded(AgentEvent, frozen=True):

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from ..context import RunContext
 from ..message import Message
 from ..model import MessageDelta, ModelRequest, ModelResponse, ToolCallDelta
-from ..tool import Tool, ToolResult
+from ..tool import Tool, ToolLike, ToolResult
 
 if TYPE_CHECKING:
     from ..agent_loop import AgentRun
@@ -127,6 +127,11 @@ class Middleware(Generic[DataT]):
     def name(self) -> str:
         """How events and errors call it."""
         return type(self).__name__
+
+    @property
+    def tools(self) -> Sequence[ToolLike]:
+        """Tools that an agent has because it has this middleware."""
+        return ()
 
     async def before_agent(self, ctx: RunContext[DataT]) -> None:
         """Called once, before the first model call; not again when the run is resumed."""

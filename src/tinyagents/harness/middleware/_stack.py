@@ -8,7 +8,7 @@ import anyio
 from ..context import RunContext
 from ..message import Message
 from ..text import error_text
-from ..tool import InterruptSignal
+from ..tool import InterruptSignal, ToolRegistry
 from ._base import DeltaFilter, Middleware
 from ._check import HOOKS, checked_items, overrides
 
@@ -21,7 +21,7 @@ Hook: TypeAlias = tuple[str, Callable[..., Awaitable[Any]]]
 class MiddlewareStack:
     """Middlewares in the order of registration, and the overridden hooks of each kind."""
 
-    __slots__ = (*HOOKS, "items")
+    __slots__ = (*HOOKS, "items", "tools")
 
     before_agent: tuple[Hook, ...]
     after_agent: tuple[Hook, ...]
@@ -41,6 +41,8 @@ class MiddlewareStack:
 
     def __init__(self, items: Sequence[Middleware[Any]] = ()) -> None:
         self.items: tuple[Middleware[Any], ...] = checked_items(items)
+        self.tools: ToolRegistry = ToolRegistry(tool for item in self.items for tool in item.tools)
+        """The tools that come with them."""
         for hook in HOOKS:
             found = [
                 (item.name, getattr(item, hook)) for item in self.items if overrides(item, hook)

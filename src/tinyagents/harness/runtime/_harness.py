@@ -56,7 +56,8 @@ class AgentHarness:
         model: The model, registered as ``default``; or the name of one of ``models`` to use.
         models: Further models by name. The first one is the default when ``model`` is not given.
         tools: Tools, or functions to make tools of.
-        middleware: Hooks around the agent, its model calls and its tool calls.
+        middleware: Hooks around the agent, its model calls and its tool calls; tools of theirs are
+            added to the agent's own.
         system: Instructions for the model: text, a message, a :class:`PromptTemplate` that is filled
             from the run's ``data`` and ``config.configurable``, or a function of the run's context.
             They go with each call and are not part of the transcript.
@@ -99,11 +100,12 @@ class AgentHarness:
         if limits is not None:
             policy = policy.with_limits(limits)
         shared, isolation = workspace_parts(workspace)
+        stack = MiddlewareStack(middleware)
         self._spec = AgentSpec(
             name=name or "agent",
             models=model_registry(model, models or {}),
-            tools=ToolRegistry(tools),
-            middleware=MiddlewareStack(middleware),
+            tools=ToolRegistry((*tools, *stack.tools)),
+            middleware=stack,
             system=system_prompt(system),
             settings=settings or ModelSettings(),
             policy=policy,
@@ -167,12 +169,16 @@ class AgentHarness:
         shared, isolation = old.workspace, old.isolation
         if workspace is not None:
             shared, isolation = workspace_parts(workspace)
+        stack, own = old.middleware, tools
+        if middleware is not None:
+            stack = MiddlewareStack(middleware)
+            own = old.tools.without_tools(*old.middleware.tools.names) if tools is None else tools
         spec = replace_fields(
             old,
             name=name or old.name,
             models=_changed_models(old.models, model, models),
-            tools=old.tools if tools is None else ToolRegistry(tools),
-            middleware=old.middleware if middleware is None else MiddlewareStack(middleware),
+            tools=old.tools if own is None else ToolRegistry((*own, *stack.tools)),
+            middleware=stack,
             system=old.system if system is None else system_prompt(system),
             policy=changed_policy,
             settings=settings or old.settings,

@@ -1,7 +1,7 @@
 """A list of what is to do, which a model keeps for itself and people watch."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -88,16 +88,22 @@ def todo_key(run: RunContext[Any]) -> str:
     return f"run:{run.run_id}" if run.thread_id is None else f"thread:{run.thread_id}"
 
 
-def todo_tools(*, store: TodoStore | None = None) -> tuple[Tool, Tool]:
+def todo_tools(
+    *, store: TodoStore | Callable[[RunContext[Any]], TodoStore] | None = None
+) -> tuple[Tool, Tool]:
     """Return the tools ``write_todos`` and ``read_todos``.
 
     The list belongs to the run's thread, and without a thread to the run. A write replaces all of it,
     and its message in the transcript has the list as ``artifact``, for people to watch.
 
     Args:
-        store: Where the lists are kept; by default in memory, for these two tools.
+        store: Where the lists are kept, or a function that gives the store for a run; by default in
+            memory, for these two tools.
     """
     lists = store if store is not None else InMemoryTodoStore()
+
+    def store_of(run: RunContext[Any]) -> TodoStore:
+        return lists(run) if callable(lists) else lists
 
     @tool(exclusive=True)
     async def write_todos(todos: Todos, *, ctx: ToolContext) -> ToolResult:
@@ -106,13 +112,13 @@ def todo_tools(*, store: TodoStore | None = None) -> tuple[Tool, Tool]:
         Write the whole list each time: before you begin, and whenever a step is done or changes.
         """
         _check(todos)
-        await lists.save(todo_key(ctx.run), todos)
+        await store_of(ctx.run).save(todo_key(ctx.run), todos)
         return _told(todos)
 
     @tool(policy=ToolPolicy.read_only())
     async def read_todos(*, ctx: ToolContext) -> ToolResult:
         """Read the list of steps as it was written last."""
-        return _told(await lists.load(todo_key(ctx.run)))
+        return _told(await store_of(ctx.run).load(todo_key(ctx.run)))
 
     return write_todos, read_todos
 

@@ -12,27 +12,57 @@ if TYPE_CHECKING:
         ToolPredicate,
         ToolSelectionContext,
     )
+    from ._dynamic_prompt import DynamicPromptMiddleware, PromptFunction
     from ._dynamic_selection import DynamicToolSelectionMiddleware, ToolSelector
     from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
+    from ._logging import LoggingMiddleware
     from ._message_trim import MessageTrimMiddleware
     from ._model_call_limit import ModelCallLimitMiddleware
     from ._model_fallback import ModelFallbackMiddleware
+    from ._model_routing import ModelRoute, ModelRoutingMiddleware, RouteFunction, RoutingContext
     from ._model_selection import ModelToolSelectionMiddleware
     from ._output_compression import OutputCompressionMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
     from ._rate_limit import RateLimitMiddleware
+    from ._refusal import RefusalMiddleware
     from ._retrieval_compression import RetrievalCompressionMiddleware
     from ._retry import RetryMiddleware
     from ._timeout import TimeoutMiddleware
+    from ._todo_list import TodoListMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
     from ._tool_call_limit import ToolCallLimitMiddleware
     from ._tool_error_policy import ToolErrorPolicyMiddleware, ToolErrorText
     from ._tool_policy import ToolPolicyMiddleware
     from ._tool_retry import ToolRetryMiddleware
+    from ._tracing import SpanKind, SpanStatus, TraceRecord, TracingMiddleware
     from ._transcript_compression import TranscriptCompressionMiddleware
+    from ._usage_accounting import UsageAccount, UsageAccountingMiddleware
 
 _HOMES = {
+    "_dynamic_prompt": (
+        "DynamicPromptMiddleware",
+        "PromptFunction",
+    ),
+    "_logging": ("LoggingMiddleware",),
+    "_model_routing": (
+        "ModelRoute",
+        "ModelRoutingMiddleware",
+        "RouteFunction",
+        "RoutingContext",
+    ),
+    "_refusal": ("RefusalMiddleware",),
+    "_todo_list": ("TodoListMiddleware",),
+    "_tracing": (
+        "SpanKind",
+        "SpanStatus",
+        "TraceRecord",
+        "TracingMiddleware",
+    ),
+    "_usage_accounting": (
+        "UsageAccount",
+        "UsageAccountingMiddleware",
+    ),
     "_tool_error_policy": (
         "ToolErrorPolicyMiddleware",
         "ToolErrorText",
@@ -68,19 +98,30 @@ __all__ = (
     "ArtifactMiddleware",
     "ContextEditingMiddleware",
     "ContextualToolSelectionMiddleware",
+    "DynamicPromptMiddleware",
     "DynamicToolSelectionMiddleware",
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
+    "LoggingMiddleware",
     "MessageTrimMiddleware",
     "ModelCallLimitMiddleware",
     "ModelFallbackMiddleware",
+    "ModelRoute",
+    "ModelRoutingMiddleware",
     "ModelToolSelectionMiddleware",
     "OutputCompressionMiddleware",
     "PromptCacheGuardMiddleware",
+    "PromptFunction",
     "RateLimitMiddleware",
+    "RefusalMiddleware",
     "RetrievalCompressionMiddleware",
     "RetryMiddleware",
+    "RouteFunction",
+    "RoutingContext",
+    "SpanKind",
+    "SpanStatus",
     "TimeoutMiddleware",
+    "TodoListMiddleware",
     "ToolAllowlistMiddleware",
     "ToolCallLimitMiddleware",
     "ToolErrorPolicyMiddleware",
@@ -90,7 +131,11 @@ __all__ = (
     "ToolRetryMiddleware",
     "ToolSelectionContext",
     "ToolSelector",
+    "TraceRecord",
+    "TracingMiddleware",
     "TranscriptCompressionMiddleware",
+    "UsageAccount",
+    "UsageAccountingMiddleware",
 )
 
 if not TYPE_CHECKING:

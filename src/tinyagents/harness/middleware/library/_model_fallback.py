@@ -9,6 +9,7 @@ from ...errors import ConfigurationError
 from ...model import ModelRequest, ModelResponse
 from ...retry import is_retryable
 from .._base import Middleware, ModelHandler
+from ._model_names import check_model_names
 
 
 class ModelFallbackMiddleware(Middleware[Any]):
@@ -37,11 +38,7 @@ class ModelFallbackMiddleware(Middleware[Any]):
 
     async def before_agent(self, ctx: RunContext[Any]) -> None:
         """Refuse to start with models that there are not."""
-        if unknown := [name for name in self._models if name not in ctx.models]:
-            raise ConfigurationError(
-                f"`{self.name}` names the model `{unknown[0]}`, which is not registered; there are "
-                + ", ".join(f"`{name}`" for name in ctx.models)
-            )
+        check_model_names(ctx, self._models, self.name)
 
     async def wrap_model(
         self, ctx: RunContext[Any], request: ModelRequest, call_next: ModelHandler
