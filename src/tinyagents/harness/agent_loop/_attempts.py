@@ -18,9 +18,10 @@ from ..model import (
     closing_stream,
 )
 from ..retry import RetryPolicy
+from ..structured import PartialAnswer, PartialReader
 from ..text import error_text
 from ._account import partial_usage, record_usage
-from ._request import fit_to_model, with_tools_in_words
+from ._request import fit_to_model, suited_copy
 from ._run import LoopRun, OpenCall
 
 if TYPE_CHECKING:
@@ -124,9 +125,9 @@ def _fall_back(
             following, request.required_capabilities, requested=name
         )
         if isinstance(found, ModelBinding):
-            found = with_tools_in_words(run, request, found)
+            suiting, found = suited_copy(run, request, found)
             try:
-                fitted = fit_to_model(run, request, found)
+                fitted = fit_to_model(run, suiting, found)
             except CapabilityError as refusal:
                 found = refusal.message
             else:
@@ -214,6 +215,7 @@ async def _read_stream(
     ctx, call_id = run.ctx, call.id
     feed = run.feed if run.feed is not None and run.feed.shows_messages else None
     observed = bool(run.spec.middleware.on_model_delta) or ctx.events.listened
+    partial = _partial_reader(run)
     began, first = ctx.clock.monotonic(), None
     pieces: list[str] | None = None
     async with closing_stream(binding.model.stream(request, ctx=ctx)) as stream:
@@ -237,14 +239,33 @@ async def _read_stream(
             if observed:
                 await _show_observers(run, call_id, item)
                 text = ""  # a hook may have changed the piece
+            if partial is not None:
+                await _show_partial(run, call_id, partial.take(item), scope)
             if feed is None:
                 continue
             if feed.text(call_id, text) if text else feed.delta(call_id, item):
                 await _room(feed, scope)
+    if partial is not None:
+        await _show_partial(run, call_id, partial.end(), scope)
     response = merger.response()
     response.timing.first_token = first
     call.merger = None
     return response
+
+
+def _partial_reader(run: LoopRun) -> PartialReader | None:
+    output, feed = run.output, run.feed
+    if output is None or feed is None or not feed.shows_output:
+        return None
+    return PartialReader(output, by_tool=run.snapshot.structured_by_tool)
+
+
+async def _show_partial(
+    run: LoopRun, call_id: str, answer: PartialAnswer | None, scope: anyio.CancelScope | None
+) -> None:
+    feed = run.feed
+    if answer is not None and feed is not None and feed.partial_output(call_id, answer):
+        await _room(feed, scope)
 
 
 async def _room(feed: "Feed", scope: anyio.CancelScope | None) -> None:
