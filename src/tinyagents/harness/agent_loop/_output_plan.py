@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..model import ModelBinding, ModelRequest, instructed
+from ..model import ModelBinding, ModelProfile, ModelRequest, instructed
 from ..structured import ANY_OBJECT, OutputSpec
 from ._run import LoopRun
 
@@ -27,7 +27,7 @@ def plan_output(
                 request.response_format = ANY_OBJECT
         case "tool":
             run.snapshot.structured_by_tool = True
-            if not request.tools and profile.forced_tool_choice is not False:
+            if not request.tools and _may_force(request, profile):
                 request.tool_choice = "required"
             request.tools = (*request.tools, *output.tool_schemas)
 
@@ -43,3 +43,11 @@ def take_back_output(output: OutputSpec[Any], request: ModelRequest) -> None:
     told = output.instruction_if_told
     if told is not None:
         request.messages = [message for message in request.messages if message is not told]
+
+
+def _may_force(request: ModelRequest, profile: ModelProfile) -> bool:
+    # Some providers refuse to force a call while the model reasons. Unforced, an answer in words is
+    # asked for again.
+    reasoning = request.settings.reasoning
+    reasons = reasoning is not None and reasoning.effort != "none"
+    return profile.forced_tool_choice is not False and not reasons

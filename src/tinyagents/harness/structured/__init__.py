@@ -1,6 +1,6 @@
 """Structured output: a typed value instead of text, checked before anybody uses it."""
 
-from ._complete import check_validators, complete_output, restored_output, stored_output
+from ._complete import complete_output, restored_output, stored_output
 from ._extractor import (
     StructuredExtractor,
     StructuredOutput,
@@ -13,12 +13,12 @@ from ._ladder import LADDER, LadderStep, read_json
 from ._member import OutputMember
 from ._output import ANY_OBJECT, FoundAnswer, OutputSpec, output_spec, spec_of_format
 from ._partial import PartialAnswer, PartialReader
+from ._validators import OutputValidator, check_validators
 from ._wrappers import (
     NativeOutput,
     Output,
     OutputOptions,
     OutputType,
-    OutputValidator,
     PromptedOutput,
     StructuredStrategy,
     ToolOutput,

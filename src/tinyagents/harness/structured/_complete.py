@@ -7,14 +7,12 @@ from pydantic import JsonValue, TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from ..context import RunContext
-from ..errors import ConfigurationError, InvalidRequestError, StructuredOutputError
+from ..errors import InvalidRequestError, StructuredOutputError
 from ..text import encode_json
 from ..tool import BoundCall, InterruptSignal, ToolContext, ToolError
 from ._member import MisfitError
 from ._output import FoundAnswer, OutputSpec
-from ._wrappers import OutputValidator
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+from ._validators import OutputValidator, validated
 
 
 async def complete_output(
@@ -43,9 +41,7 @@ async def complete_output(
         if found.member.function is not None:
             value = await _called(found, ctx, call_id)
         for validator in (*spec.validators, *validators):
-            value = _call(validator, value, ctx)
-            if inspect.isawaitable(value):
-                value = await value
+            value = await validated(validator, value, ctx)
     except ToolError as refusal:
         said = str(refusal)
         raise StructuredOutputError(
@@ -91,25 +87,6 @@ def restored_output(spec: OutputSpec[Any], stored: JsonValue, name: str) -> Any:
         return stored
 
 
-def check_validators(validators: Any) -> tuple[OutputValidator, ...]:
-    """Return the validators.
-
-    Raises:
-        ConfigurationError: One is no function, or does not take the answer as its only argument or
-            with the run's context behind it.
-    """
-    checked = tuple(validators)
-    for validator in checked:
-        if not callable(validator) or isinstance(validator, type):
-            raise ConfigurationError(f"{validator!r} is no output validator: pass a function")
-        if not 1 <= _places(validator) <= 2:
-            raise ConfigurationError(
-                f"the output validator {validator!r} takes the answer, and the run's context if "
-                "it likes, as its arguments"
-            )
-    return checked
-
-
 async def _called(found: FoundAnswer, ctx: RunContext[Any], call_id: str) -> Any:
     function = found.member.function
     assert function is not None
@@ -121,13 +98,3 @@ async def _called(found: FoundAnswer, ctx: RunContext[Any], call_id: str) -> Any
             f"the output function `{function.name}` asked a question: only a tool can wait for an "
             "answer from outside"
         ) from signal
-
-
-def _call(validator: OutputValidator, value: Any, ctx: RunContext[Any]) -> Any:
-    return validator(value) if _places(validator) == 1 else validator(value, ctx)
-
-
-def _places(function: OutputValidator) -> int:
-    """Return how many positional arguments a function takes, those with defaults left out."""
-    parameters = inspect.signature(function).parameters.values()
-    return sum(p.kind in _POSITIONAL and p.default is p.empty for p in parameters)

@@ -175,8 +175,11 @@ def is_function(output: Any) -> TypeGuard[Callable[..., Any]]:
 
 def _function_member(function: Any, name: str | None, description: str | None) -> OutputMember:
     tool = as_tool(function)
-    if tool.is_external:
-        raise InvalidRequestError(f"`{tool.name}` has no function that the answer could go to")
+    if tool.is_gated:
+        raise InvalidRequestError(
+            f"the tool `{tool.name}` cannot be an output: somebody outside the run has a say in its "
+            "calls, and nobody would be asked"
+        )
     schema = replace(
         tool.schema,
         name=name or tool.name,

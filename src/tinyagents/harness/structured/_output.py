@@ -21,11 +21,11 @@ from ..model import (
 from ..text import JsonObject, dump_json
 from ._ladder import LadderStep, read_json
 from ._member import MisfitError, OutputMember, member_of, one_of, union_members
+from ._validators import OutputValidator
 from ._wrappers import (
     NativeOutput,
     Output,
     OutputType,
-    OutputValidator,
     PromptedOutput,
     StructuredStrategy,
     ToolOutput,

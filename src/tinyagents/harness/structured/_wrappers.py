@@ -6,19 +6,13 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 from typing_extensions import TypedDict, Unpack
 
 from ..errors import ConfigurationError
+from ._validators import OutputValidator, check_validators
 
 T = TypeVar("T")
 
 StructuredStrategy: TypeAlias = Literal["native", "tool", "prompted"]
 """Have the provider hold the answer to the schema, offer the schema as a tool to call, or tell the
 schema in the prompt and read the JSON out of the text."""
-
-OutputValidator: TypeAlias = Callable[..., Any]
-"""Takes the answer, and the run's context if it has room for it; returns the answer to use.
-
-A ``ToolError`` that it raises asks the model again, with its text. A plain function is called in the
-event loop, so it must not block.
-"""
 
 _SCHEMA_PLACE = "{schema}"
 
@@ -47,6 +41,9 @@ class Output(Generic[T]):
             its arguments and whose result is the run's output; a JSON schema as a mapping; or a
             list of these, of which the model chooses one.
         options: See :class:`OutputOptions`.
+
+    Raises:
+        ConfigurationError: A validator is none.
     """
 
     strategy: ClassVar[StructuredStrategy | None] = None
@@ -65,7 +62,9 @@ class Output(Generic[T]):
         self.name: str | None = options.get("name")
         self.description: str | None = options.get("description")
         self.strict: bool | None = options.get("strict")
-        self.validators: tuple[OutputValidator, ...] = tuple(options.get("validators", ()))
+        self.validators: tuple[OutputValidator, ...] = check_validators(
+            options.get("validators", ())
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.output!r})"
@@ -103,7 +102,7 @@ class PromptedOutput(Output[T]):
         options: See :class:`OutputOptions`.
 
     Raises:
-        ConfigurationError: The template has no place for the schema.
+        ConfigurationError: The template has no place for the schema, or a validator is none.
     """
 
     strategy = "prompted"
