@@ -1,16 +1,10 @@
 """Structured output: a typed value instead of text, checked before anybody uses it."""
 
 from ._complete import complete_output, restored_output, stored_output
-from ._extractor import (
-    StructuredExtractor,
-    StructuredOutput,
-    is_whole,
-    raise_for_outcome,
-    response_format_for_strategy,
-    truncated,
-)
+from ._extractor import StructuredExtractor, StructuredOutput, response_format_for_strategy
 from ._ladder import LADDER, LadderStep, read_json
 from ._member import OutputMember
+from ._outcome import is_whole, raise_for_outcome, truncated
 from ._output import ANY_OBJECT, FoundAnswer, OutputSpec, output_spec, spec_of_format
 from ._partial import PartialAnswer, PartialReader
 from ._validators import OutputValidator, check_validators

@@ -75,8 +75,8 @@ class OutputMember:
     def unwrapped(self, value: Any, root: str = "answer") -> tuple[Any, str]:
         """Return the answer itself, and its path."""
         # A model that answers without the wrapping is understood all the same.
-        if self.wrapped and isinstance(value, dict) and WRAPPER in value:
-            return cast("Any", value[WRAPPER]), f"{root}.{WRAPPER}"
+        if self.wrapped and _is_wrapping(value):
+            return value[WRAPPER], f"{root}.{WRAPPER}"
         return value, root
 
     def _first_that_fits(self, value: JsonValue, root: str) -> "tuple[Any, OutputMember]":
@@ -268,3 +268,7 @@ def _type_name(output: Any) -> str:
     if get_args(output) or not isinstance(output, type):
         return re.sub(r"(\w+\.)+", "", str(output))
     return output.__name__
+
+
+def _is_wrapping(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict) and WRAPPER in value

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, Generic, TypeVar, cast
+from functools import lru_cache
+from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
-from ..errors import InvalidRequestError, StructuredOutputError
+from ..errors import StructuredOutputError
 from ..message import SystemMessage, ToolCallBlock
 from ..model import (
     JsonObjectFormat,
@@ -19,16 +19,15 @@ from ..model import (
     schema_instruction,
 )
 from ..text import JsonObject, dump_json
+from ._given import as_wrapper, given_members, given_strategy
 from ._ladder import LadderStep, read_json
-from ._member import MisfitError, OutputMember, member_of, one_of, union_members
+from ._member import MisfitError, OutputMember, one_of
 from ._validators import OutputValidator
 from ._wrappers import (
     NativeOutput,
-    Output,
     OutputType,
     PromptedOutput,
     StructuredStrategy,
-    ToolOutput,
 )
 
 T = TypeVar("T")
@@ -64,10 +63,10 @@ class OutputSpec(Generic[T]):
     """
 
     def __init__(self, output: OutputType[T] | Mapping[str, Any]) -> None:
-        given: Output[Any] = output if isinstance(output, Output) else Output(output)
-        self.strategy: StructuredStrategy | None = _strategy(given)
+        given = as_wrapper(output)
+        self.strategy: StructuredStrategy | None = given_strategy(given)
         """How every model is asked; ``None`` where its profile decides."""
-        self.members: tuple[OutputMember, ...] = _members(given)
+        self.members: tuple[OutputMember, ...] = given_members(given)
         """The types of which the model chooses one."""
         self.validators: tuple[OutputValidator, ...] = given.validators
         self._whole = (
@@ -240,8 +239,8 @@ class OutputSpec(Generic[T]):
 
 def output_spec(output: Any) -> OutputSpec[Any]:
     """Return what was given as an output in its compiled form; that of a class is kept."""
-    if isinstance(output, OutputSpec):
-        return cast("OutputSpec[Any]", output)
+    if _is_spec(output):
+        return output
     return _spec_of_class(output) if isinstance(output, type) else OutputSpec(output)
 
 
@@ -271,40 +270,5 @@ def _spec_of_class(output: type[Any]) -> OutputSpec[Any]:
     return OutputSpec(output)
 
 
-def _members(given: Output[Any]) -> tuple[OutputMember, ...]:
-    output = given.output
-    if isinstance(output, list | tuple):
-        members = tuple(_listed(each) for each in cast("list[Any]", output))
-    elif isinstance(output, Output):
-        raise InvalidRequestError(f"{given!r}: one wrapper stands in another; use one of them")
-    else:
-        whole = partial(member_of, output, name=given.name, description=given.description)
-        members = union_members(output) or (whole(),)
-    if not members:
-        raise InvalidRequestError("the list of output types is empty")
-    names = [member.name for member in members]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InvalidRequestError(
-            f"two of the output types are named `{twice[0]}`: give one a name with "
-            "`ToolOutput(..., name=...)`"
-        )
-    return members
-
-
-def _listed(each: Any) -> OutputMember:
-    if not isinstance(each, Output):
-        return member_of(each)
-    one = cast("Output[Any]", each)
-    if one.validators or one.strategy not in (None, "tool"):
-        raise InvalidRequestError(
-            f"{one!r} stands in a list, where a wrapper can only name and describe its type: put "
-            "validators and the strategy into a wrapper around the list"
-        )
-    return member_of(one.output, name=one.name, description=one.description)
-
-
-def _strategy(given: Output[Any]) -> StructuredStrategy | None:
-    if given.strategy is None and isinstance(given.output, list | tuple):
-        listed = cast("list[Any]", given.output)
-        return "tool" if any(isinstance(each, ToolOutput) for each in listed) else None
-    return given.strategy
+def _is_spec(output: Any) -> TypeGuard[OutputSpec[Any]]:
+    return isinstance(output, OutputSpec)

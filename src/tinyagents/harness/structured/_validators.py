@@ -25,10 +25,11 @@ def check_validators(validators: Iterable[OutputValidator]) -> tuple[OutputValid
             the run's context.
     """
     checked = tuple(validators)
-    for validator in checked:
+    for each in checked:
+        validator: object = each
         if not callable(validator) or isinstance(validator, type):
             raise ConfigurationError(f"{validator!r} is no output validator: pass a function")
-        if _places(validator) not in (1, 2):
+        if _places(each) not in (1, 2):
             raise ConfigurationError(
                 f"the output validator {validator!r} must take the answer, and may take the run's "
                 "context after it"

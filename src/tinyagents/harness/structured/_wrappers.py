@@ -77,7 +77,7 @@ class NativeOutput(Output[T]):
     schema in words where ``RunPolicy.unsupported`` is to degrade.
     """
 
-    strategy = "native"
+    strategy: ClassVar[StructuredStrategy | None] = "native"
 
 
 class ToolOutput(Output[T]):
@@ -87,7 +87,7 @@ class ToolOutput(Output[T]):
     tool in words where ``RunPolicy.unsupported`` is to degrade.
     """
 
-    strategy = "tool"
+    strategy: ClassVar[StructuredStrategy | None] = "tool"
 
 
 class PromptedOutput(Output[T]):
@@ -105,7 +105,7 @@ class PromptedOutput(Output[T]):
         ConfigurationError: The template has no place for the schema, or a validator is none.
     """
 
-    strategy = "prompted"
+    strategy: ClassVar[StructuredStrategy | None] = "prompted"
 
     @overload
     def __init__(

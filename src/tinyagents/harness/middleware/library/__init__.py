@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
+    from ._output_validator import StructuredOutputValidatorMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
     from ._tool_policy import ToolPolicyMiddleware
@@ -30,6 +31,7 @@ _HOMES = {
     "_handoff": ("HandoffMiddleware",),
     "_human_approval": ("HumanApprovalMiddleware",),
     "_model_selection": ("ModelToolSelectionMiddleware",),
+    "_output_validator": ("StructuredOutputValidatorMiddleware",),
     "_prompt_cache_guard": ("PromptCacheGuardMiddleware",),
     "_tool_allowlist": ("ToolAllowlistMiddleware",),
     "_tool_policy": ("ToolPolicyMiddleware",),
@@ -43,6 +45,7 @@ __all__ = (
     "HumanApprovalMiddleware",
     "ModelToolSelectionMiddleware",
     "PromptCacheGuardMiddleware",
+    "StructuredOutputValidatorMiddleware",
     "ToolAllowlistMiddleware",
     "ToolPolicyMiddleware",
     "ToolPredicate",
