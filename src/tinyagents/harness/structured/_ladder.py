@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from pydantic import JsonValue
 
-from ..text import parse_json, unfenced
+from ..text import MAX_JSON_DEPTH, parse_json, unfenced
 from ..tool_calling import relaxed_parts
 
 LadderStep: TypeAlias = Literal["strict", "code_fence", "slice", "relaxed", "closed"]
@@ -67,15 +67,15 @@ def _in_fence(text: str) -> _Found:
 
 
 def _sliced(text: str) -> _Found:
-    for opener, start in _openers(text):
-        end = text.rfind(_CLOSERS[opener])
+    end = _last_closer(text)
+    for start in _openers(text):
         if end > start and (found := _parsed(text[start : end + 1])) is not None:
             return found
     return None
 
 
 def _relaxed(text: str) -> _Found:
-    start, end = text.find("{"), text.rfind("}")
+    start, end = text.find("{"), _last_closer(text)
     parts = relaxed_parts(text[start : end + 1]) if 0 <= start < end else None
     # A bracket too many, or a second object, meant something else.
     return (parts[0],) if parts is not None and not parts[1].strip() else None
@@ -89,7 +89,7 @@ def _closed(text: str) -> _Found:
     openers = _openers(text)
     if not openers:
         return None
-    text = text[openers[0][1] :].rstrip()
+    text = text[openers[0] :].rstrip()
     walk = _Walk()
     tried = list[tuple[int, str]]()
     for end in range(max(1, len(text) - _MOST_TRIMMED), len(text) + 1):
@@ -98,8 +98,9 @@ def _closed(text: str) -> _Found:
         if (tail := walk.tail()) is not None:
             tried.append((end, tail))
     for end, tail in reversed(tried):
-        if (found := _parsed(text[:end] + tail)) is not None:
-            return found
+        found = _parsed(text[:end] + tail)
+        if found is not None:
+            return found if found[0] else None  # a bracket that nothing follows is no answer
     return None
 
 
@@ -132,6 +133,7 @@ class _Walk:
             self._inside = not self._inside
         elif character in _CLOSERS:
             self._open.append(_CLOSERS[character])
+            return len(self._open) <= MAX_JSON_DEPTH
         elif not self._open or self._open.pop() != character:
             return False
         return True
@@ -143,10 +145,13 @@ class _Walk:
         return ('"' if self._inside else "") + "".join(reversed(self._open))
 
 
-def _openers(text: str) -> list[tuple[str, int]]:
-    """Return the kinds of bracket in a text, each with its first place, in the order of these."""
-    found = [(opener, place) for opener in _CLOSERS if (place := text.find(opener)) >= 0]
-    return sorted(found, key=lambda each: each[1])
+def _openers(text: str) -> list[int]:
+    """Return the first place of each kind of opening bracket, in order."""
+    return sorted(place for opener in _CLOSERS if (place := text.find(opener)) >= 0)
+
+
+def _last_closer(text: str) -> int:
+    return max(text.rfind(closer) for closer in _CLOSERS.values())
 
 
 def _parsed(text: str) -> _Found:

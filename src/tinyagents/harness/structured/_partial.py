@@ -7,13 +7,13 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from ..model import MessageDelta, ToolCallAssembler, ToolCallDelta
-from ..text import encode_json
+from ..text import clean_json, encode_json
 from ._member import WRAPPER, OutputMember
 from ._output import OutputSpec
 
 _SHARE = 8
-"""An answer is read again once it has grown by an eighth. The lengths that were read then add up to less
-than nine times the whole, however small the pieces are; reading at each piece would be quadratic."""
+"""An answer is read again once it has grown by an eighth, and at its end. What was read then adds up to
+less than ten times the whole, however small the pieces are; reading at each would be quadratic."""
 _LEAST = 16
 """Characters that it must have grown by in any case."""
 
@@ -59,6 +59,8 @@ class _Source:
             found: JsonValue = from_json(text[start:], allow_partial="trailing-strings")
         except ValueError:  # what follows the answer, or no JSON at all
             return None
+        if "\\u" in text:
+            found = clean_json(found)
         if self.member.wrapped:
             if not isinstance(found, dict) or WRAPPER not in found:
                 return None
