@@ -57,10 +57,10 @@ class _Source:
             return None
         try:
             found: JsonValue = from_json(text[start:], allow_partial="trailing-strings")
+            if "\\u" in text:
+                found = clean_json(found)
         except ValueError:  # what follows the answer, or no JSON at all
             return None
-        if "\\u" in text:
-            found = clean_json(found)
         if self.member.wrapped:
             if not isinstance(found, dict) or WRAPPER not in found:
                 return None
