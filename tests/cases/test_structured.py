@@ -36,9 +36,12 @@ class Items(BaseModel):
 
 
 async def run_of(agent: AgentHarness, output: Any, streamed: bool) -> AgentRun[None, Any]:
+    run: AgentRun[None, Any]
     if streamed:
-        return await agent.stream(None, "go", output=output).result()
-    return await agent.invoke(None, "go", output=output)
+        run = await agent.stream(None, "go", output=output).result()
+    else:
+        run = await agent.invoke(None, "go", output=output)
+    return run
 
 
 @both_ways

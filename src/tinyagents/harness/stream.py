@@ -288,7 +288,6 @@ StreamChunk: TypeAlias = (
     | ToolCallDelta
     | MessageDiscarded
     | MessageCompleted
-    | PartialOutput[OutputT]
     | ToolStarted
     | ToolProgress
     | ToolCompleted
@@ -297,5 +296,6 @@ StreamChunk: TypeAlias = (
     | CostUpdate
     | EventChunk
     | Final[StateT, OutputT]
+    | PartialOutput[OutputT]
 )
 """Any chunk, told apart by class or by ``type``."""

@@ -350,7 +350,8 @@ async def test_a_last_answer_that_does_not_fit_is_left_as_it_is() -> None:
     run = await AgentHarness(model=model, tools=[lookup], policy=policy).invoke(
         None, "go", output=Report
     )
-    assert (run.status, run.output, run.text) == ("stopped", None, "No time.")
+    found: object = run.output
+    assert (run.status, found, run.text) == ("stopped", None, "No time.")
     assert "output.invalid" in [event.kind for event in run.events]
 
 

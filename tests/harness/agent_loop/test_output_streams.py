@@ -82,8 +82,7 @@ async def test_an_answer_that_is_asked_for_again_begins_anew() -> None:
 
 async def test_a_broken_stream_is_followed_by_the_pieces_of_the_next_attempt() -> None:
     broken = fail(ServerError("down"), after='{"title":"lost and gone')
-    steps = [broken, say('{"title":"kept"}')]
-    model = ScriptedModel(steps, profile=NATIVE)
+    model = ScriptedModel([broken, say('{"title":"kept"}')], profile=NATIVE)
     policy = RunPolicy(retry=RetryPolicy(max_attempts=2))
     agent = AgentHarness(model=model, policy=policy, sleep=FakeSleep())
     chunks = await shown(agent, Report, "output", "final")

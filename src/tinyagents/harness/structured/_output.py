@@ -1,9 +1,9 @@
 """The answer that a run must end with: how models are asked for it, and how it is read and checked."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeGuard, TypeVar, cast
+from typing import Any, Generic, TypeGuard, TypeVar, cast, overload
 
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
@@ -18,7 +18,7 @@ from ..model import (
     ToolSchema,
     schema_instruction,
 )
-from ..text import JsonObject, dump_json
+from ..text import dump_json
 from ._given import as_wrapper, given_members, given_strategy
 from ._ladder import LadderStep, read_json
 from ._member import MisfitError, OutputMember, one_of
@@ -62,7 +62,13 @@ class OutputSpec(Generic[T]):
             share a name.
     """
 
-    def __init__(self, output: OutputType[T] | Mapping[str, Any]) -> None:
+    @overload
+    def __init__(self, output: Callable[..., Awaitable[T]]) -> None: ...
+    @overload
+    def __init__(self, output: OutputType[T]) -> None: ...
+    @overload
+    def __init__(self, output: Any) -> None: ...
+    def __init__(self, output: Any) -> None:
         given = as_wrapper(output)
         self.strategy: StructuredStrategy | None = given_strategy(given)
         """How every model is asked; ``None`` where its profile decides."""
@@ -75,7 +81,7 @@ class OutputSpec(Generic[T]):
             else one_of(self.members, name=given.name, description=given.description)
         )
         self._strict = given.strict
-        self.schema: JsonObject = self._whole.schema
+        self.schema: dict[str, Any] = self._whole.schema
         """What the model is shown; always an object at the top."""
         self.name: str = self._whole.name
         """What errors call the type, and the model too, as far as its provider takes the name."""
