@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from pydantic import BaseModel
 
@@ -28,9 +29,20 @@ from tinyagents.harness.errors import (
     StructuredOutputError,
 )
 from tinyagents.harness.events import OutputInvalid
+from tinyagents.harness.message import repair_messages
 from tinyagents.harness.model import ModelProfile
 from tinyagents.harness.policy import PayloadCapture
-from tinyagents.testkit import ScriptedModel, assert_event_grammar, call, calls, say, say_json
+from tinyagents.testkit import (
+    EventRecorder,
+    ScriptedModel,
+    assert_event_grammar,
+    call,
+    calls,
+    delay,
+    say,
+    say_json,
+)
+from tinyagents.testkit.checkpoints import CheckpointOutcome, for_every_checkpoint
 
 NATIVE = ModelProfile(native_structured_output=True, json_schema=True, tool_calling=True)
 BY_TOOL = ModelProfile(native_structured_output=False, tool_calling=True)
@@ -327,3 +339,51 @@ async def test_an_output_without_a_json_form_is_not_part_of_a_snapshot() -> None
     assert type(run.output) is object
     assert run.snapshot.structured is None
     assert RunSnapshot.model_validate_json(run.snapshot.model_dump_json()) == run.snapshot
+
+
+class Typed:
+    """A run whose answer is taken by a function and a validator that wait, made anew each time."""
+
+    def __init__(self, profile: ModelProfile, *, streamed: bool) -> None:
+        self.profile = profile
+        self.streamed = streamed
+
+    def __call__(self) -> Any:
+        async def save(title: str) -> str:
+            await anyio.lowlevel.checkpoint()
+            if title == "a":
+                raise ToolError("taken")
+            return title
+
+        async def check(value: str) -> str:
+            await anyio.lowlevel.checkpoint()
+            return value
+
+        self.recorder = EventRecorder()
+        steps = [answered(self.profile, "save", title=title) for title in ("a", "b")]
+        model = ScriptedModel([delay(0, step) for step in steps], profile=self.profile)
+        agent = AgentHarness(
+            model=model, listeners=[self.recorder], output_validators=[check], tools=[lookup]
+        )
+        if self.streamed:
+            return agent.stream(None, "go", output=save, modes="output").result()
+        return agent.invoke(None, "go", output=save)
+
+    def check(self, outcome: CheckpointOutcome[Any]) -> None:
+        if self.recorder.events:
+            assert_event_grammar(self.recorder.events)
+        run = getattr(outcome.error, "run", outcome.result)
+        if run is None:
+            return
+        assert not repair_messages(run.messages).changed
+        assert run.output == ("b" if run.status == "completed" else None)
+        assert RunSnapshot.model_validate_json(run.snapshot.model_dump_json()) == run.snapshot
+
+
+@BOTH
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_cancellation_at_any_point_leaves_no_half_an_output(
+    profile: ModelProfile, streamed: bool
+) -> None:
+    scenario = Typed(profile, streamed=streamed)
+    assert await for_every_checkpoint(scenario, check=scenario.check) > 4

@@ -22,9 +22,14 @@ from tinyagents import (
     UserMessage,
     tool,
 )
-from tinyagents.harness.errors import CapabilityError, InvalidRequestError, ServerError
+from tinyagents.harness.errors import (
+    CapabilityError,
+    ConfigurationError,
+    InvalidRequestError,
+    ServerError,
+)
 from tinyagents.harness.events import ModelAdapted, OutputRecovered
-from tinyagents.harness.message import repair_messages
+from tinyagents.harness.message import ReasoningBlock, TextBlock, ToolCallBlock, repair_messages
 from tinyagents.harness.middleware import ModelHandler
 from tinyagents.harness.model import (
     JsonObjectFormat,
@@ -320,6 +325,12 @@ async def test_an_output_of_the_call_stands_over_the_policys_format() -> None:
         )
 
 
+async def test_what_is_no_response_format_is_refused_when_the_agent_is_made() -> None:
+    policy = RunPolicy(default_response_format=Report)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="default_response_format"):
+        AgentHarness(model=ScriptedModel([]), policy=policy)
+
+
 async def test_any_object_is_a_format_of_the_policy_too() -> None:
     model = ScriptedModel([say("[1]"), say('{"a":1}')], profile=NATIVE)
     policy = RunPolicy(default_response_format=JsonObjectFormat())
@@ -365,6 +376,20 @@ async def test_one_model_call_is_answered_by_a_tool_too_and_runs_no_other() -> N
     response = await AgentHarness(model=model).invoke_model("go", output=Report, tools=[lookup])
     assert response.structured == Report(title="T")
     assert [made.name for made in response.message.tool_calls] == ["lookup", "Report"]
+
+
+async def test_what_stood_beside_the_call_stays_in_the_history() -> None:
+    thought = ReasoningBlock(text="hm", signature="seal", data="d")
+    hidden = ReasoningBlock(data="d")
+    made = ToolCallBlock(id="1", name="Report", arguments={"title": "T"})
+    message = AssistantMessage(content=[thought, hidden, TextBlock(text="Here:"), made])
+    model = ScriptedModel([ModelResponse(message, finish_reason="tool_calls")], profile=BY_TOOL)
+    run = await AgentHarness(model=model).invoke(None, "go", output=Report)
+    assert run.messages[-1].content == [
+        ReasoningBlock(text="hm"),
+        TextBlock(text="Here:"),
+        TextBlock(text='\n\n{"title":"T"}'),
+    ]
 
 
 async def test_the_next_turn_can_be_asked_in_another_way() -> None:

@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import StructuredOutputError
-from ..message import AssistantMessage, Block, TextBlock, ToolCallBlock, ToolMessage, UserMessage
+from ..message import (
+    AssistantMessage,
+    Block,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolMessage,
+    UserMessage,
+)
 from ..structured import (
     FoundAnswer,
     OutputSpec,
@@ -163,13 +171,23 @@ def _end_turn(run: LoopRun, output: OutputSpec[Any], found: FoundAnswer) -> None
     if any(call.name not in output.tool_names for call in run.calls):
         settle(run, "no more tools are run")
         return
-    calls = {call.id for call in run.calls}
-    content: list[Block] = [
-        block for block in message.content if block.type != "tool_call" or block.id not in calls
-    ]
-    content.append(TextBlock(text=dump_json(found.json)))
+    content = [kept for block in message.content if (kept := _without_call(block)) is not None]
+    answer = dump_json(found.json)
+    content.append(TextBlock(text=f"\n\n{answer}" if message.text else answer))
     snapshot.messages[-1] = message.model_copy(update={"content": content})
     snapshot.pending, run.calls, run.slots = [], [], []
+
+
+def _without_call(block: Block) -> Block | None:
+    """Return what stays of a block when the calls of its message go."""
+    match block:
+        case ToolCallBlock():
+            return None
+        case ReasoningBlock():
+            # Its seal is for the provider, with the call that it led to.
+            return ReasoningBlock(text=block.text) if block.text else None
+        case _:
+            return block
 
 
 def _remember(run: LoopRun, found: FoundAnswer) -> None:

@@ -11,12 +11,18 @@ from ..agent_loop import AgentRun, AgentSpec, RunSnapshot, drive, step
 from ..clock import Clock, Sleep, SystemClock
 from ..concurrency import in_event_loop
 from ..context import RunConfig
-from ..errors import InvalidRequestError, ResumeError
+from ..errors import ConfigurationError, InvalidRequestError, ResumeError
 from ..events import ListenerLike
 from ..ids import IdGenerator, RandomIds
 from ..limits import RunLimits
 from ..middleware import Middleware, MiddlewareStack
-from ..model import ModelRegistry, ModelResponse, ModelSettings
+from ..model import (
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    ModelRegistry,
+    ModelResponse,
+    ModelSettings,
+)
 from ..policy import RunPolicy
 from ..structured import OutputSpec, OutputType, OutputValidator, check_validators, spec_of_format
 from ..tool import ToolContext, ToolLike, ToolRegistry
@@ -76,7 +82,7 @@ class AgentHarness:
 
     Raises:
         ConfigurationError: No model is given, or ``model`` names none of ``models``; or
-            ``workspace`` or a validator is none.
+            ``workspace``, a validator or the policy's response format is none.
         DuplicateNameError: Two models or two tools share a name.
     """
 
@@ -632,5 +638,12 @@ def _changed_models(
 
 
 def _default_output(policy: RunPolicy) -> OutputSpec[Any] | None:
-    wanted = policy.default_response_format
-    return None if wanted is None else spec_of_format(wanted)
+    wanted: object = policy.default_response_format
+    if wanted is None:
+        return None
+    if not isinstance(wanted, JsonObjectFormat | JsonSchemaFormat):
+        raise ConfigurationError(
+            f"`RunPolicy.default_response_format` is {wanted!r}: pass a `JsonSchemaFormat` or a "
+            "`JsonObjectFormat`, and types as the `output` of a run"
+        )
+    return spec_of_format(wanted)

@@ -13,7 +13,7 @@ def given_members(given: Output[Any]) -> tuple[OutputMember, ...]:
     output = given.output
     if _is_list(output):
         members = tuple(_listed(each) for each in output)
-    elif _is_wrapper(output):
+    elif is_wrapper(output):
         raise InvalidRequestError(f"{given!r}: one wrapper stands in another; use one of them")
     else:
         whole = partial(member_of, output, name=given.name, description=given.description)
@@ -30,7 +30,7 @@ def given_members(given: Output[Any]) -> tuple[OutputMember, ...]:
 
 
 def _listed(each: Any) -> OutputMember:
-    if not _is_wrapper(each):
+    if not is_wrapper(each):
         return member_of(each)
     if each.validators or each.strategy not in (None, "tool"):
         raise InvalidRequestError(
@@ -48,10 +48,11 @@ def given_strategy(given: Output[Any]) -> StructuredStrategy | None:
 
 
 def as_wrapper(output: Any) -> Output[Any]:
-    return output if _is_wrapper(output) else Output[Any](output)
+    return output if is_wrapper(output) else Output[Any](output)
 
 
-def _is_wrapper(output: Any) -> TypeGuard[Output[Any]]:
+def is_wrapper(output: Any) -> TypeGuard[Output[Any]]:
+    """Whether an output stands in a wrapper already."""
     return isinstance(output, Output)
 
 

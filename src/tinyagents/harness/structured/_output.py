@@ -19,7 +19,7 @@ from ..model import (
     schema_instruction,
 )
 from ..text import dump_json
-from ._given import as_wrapper, given_members, given_strategy
+from ._given import as_wrapper, given_members, given_strategy, is_wrapper
 from ._ladder import LadderStep, read_json
 from ._member import MisfitError, OutputMember, one_of
 from ._validators import OutputValidator
@@ -244,9 +244,13 @@ class OutputSpec(Generic[T]):
 
 
 def output_spec(output: Any) -> OutputSpec[Any]:
-    """Return what was given as an output in its compiled form; that of a class is kept."""
+    """Return what was given as an output in its compiled form; a class and a wrapper keep theirs."""
     if _is_spec(output):
         return output
+    if is_wrapper(output):
+        if output.compiled is None:
+            output.compiled = OutputSpec[Any](output)
+        return cast("OutputSpec[Any]", output.compiled)
     return _spec_of_class(output) if isinstance(output, type) else OutputSpec(output)
 
 

@@ -31,7 +31,7 @@ class OutputOptions(TypedDict, total=False):
 
 
 class Output(Generic[T]):
-    """What the final answer must be, asked for in the way that suits each model.
+    """What the final answer must be, asked for in the way that suits each model; never changed.
 
     The subclasses choose the way: :class:`NativeOutput`, :class:`ToolOutput` and
     :class:`PromptedOutput`.
@@ -65,6 +65,9 @@ class Output(Generic[T]):
         self.validators: tuple[OutputValidator, ...] = check_validators(
             options.get("validators", ())
         )
+
+        self.compiled: Any = None
+        """The :class:`OutputSpec` of it, once a run has needed that: a wrapper can be shared."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.output!r})"
