@@ -303,6 +303,28 @@ async def test_a_run_that_is_driven_phase_by_phase_calls_its_function_once(
     assert (snapshot.structured, snapshot.structured_done) == ({"number": 7}, True)
 
 
+async def test_a_run_inside_a_tool_keeps_its_output_while_the_tool_waits() -> None:
+    saved: list[str] = []
+
+    async def save(title: str) -> Saved:
+        saved.append(title)
+        return Saved(number=7)
+
+    inner = AgentHarness(model=ScriptedModel([say('{"title":"t"}')], profile=NATIVE))
+
+    @tool
+    async def report(*, ctx: ToolContext) -> str:
+        """Report."""
+        run = await inner.invoke(None, "go", output=save, context=ctx)
+        return f"{run.output.number} {ctx.ask('sure?')}"
+
+    agent = AgentHarness(model=ScriptedModel([call("report"), say("done")]), tools=[report])
+    waiting = await agent.invoke(None, "go")
+    run = await agent.resume(waiting.snapshot.model_dump_json(), None, answers="yes")
+    assert [m.text for m in run.messages if m.role == "tool"] == ["7 yes"]
+    assert saved == ["t"]
+
+
 async def test_an_early_answer_outlives_an_interrupt() -> None:
     early = calls(call("Report", title="early"), call("ask", question="?"))
     agent = AgentHarness(model=ScriptedModel([early, say("")], profile=BY_TOOL), tools=[ask])

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 import anyio
 from typing_extensions import Unpack
@@ -22,6 +22,7 @@ from ..model import (
     ModelRegistry,
     ModelResponse,
     ModelSettings,
+    ResponseFormat,
 )
 from ..policy import RunPolicy
 from ..structured import OutputSpec, OutputType, OutputValidator, check_validators, spec_of_format
@@ -638,12 +639,16 @@ def _changed_models(
 
 
 def _default_output(policy: RunPolicy) -> OutputSpec[Any] | None:
-    wanted: object = policy.default_response_format
+    wanted = policy.default_response_format
     if wanted is None:
         return None
-    if not isinstance(wanted, JsonObjectFormat | JsonSchemaFormat):
+    if not _is_format(wanted):
         raise ConfigurationError(
             f"`RunPolicy.default_response_format` is {wanted!r}: pass a `JsonSchemaFormat` or a "
             "`JsonObjectFormat`, and types as the `output` of a run"
         )
     return spec_of_format(wanted)
+
+
+def _is_format(wanted: object) -> TypeGuard[ResponseFormat]:
+    return isinstance(wanted, JsonObjectFormat | JsonSchemaFormat)

@@ -10,6 +10,11 @@ from ._wrappers import Output, StructuredStrategy, ToolOutput
 
 
 def given_members(given: Output[Any]) -> tuple[OutputMember, ...]:
+    """Compile the types that an output may have: those of a list, of a union of objects, or the one.
+
+    Raises:
+        InvalidRequestError: There is none, one cannot be described, or two share a name.
+    """
     output = given.output
     if _is_list(output):
         members = tuple(_listed(each) for each in output)
@@ -41,6 +46,7 @@ def _listed(each: Any) -> OutputMember:
 
 
 def given_strategy(given: Output[Any]) -> StructuredStrategy | None:
+    """Return how every model is asked; ``None`` where its profile decides."""
     output = given.output
     if given.strategy is None and _is_list(output):
         return "tool" if any(isinstance(each, ToolOutput) for each in output) else None
@@ -48,6 +54,7 @@ def given_strategy(given: Output[Any]) -> StructuredStrategy | None:
 
 
 def as_wrapper(output: Any) -> Output[Any]:
+    """Return the output in a wrapper."""
     return output if is_wrapper(output) else Output[Any](output)
 
 
