@@ -241,6 +241,17 @@ async def test_a_validator_may_have_the_model_asked_again(profile: ModelProfile)
     assert isinstance(told, ToolMessage) is (profile is BY_TOOL)
 
 
+@BOTH
+async def test_the_model_can_be_told_in_other_words(profile: ModelProfile) -> None:
+    wanted = Output(Report, retry_message="Look again ({errors})")
+    steps = [answered(profile, "Report", titel="a"), answered(profile, "Report", title="ab")]
+    model = ScriptedModel(steps, profile=profile)
+    await AgentHarness(model=model).invoke(None, "go", output=wanted)
+    told = model.requests[1].messages[-1].text
+    assert told.startswith("Look again (answer.title is missing). ")
+    assert "does not fit" not in told
+
+
 async def test_what_is_no_validator_is_refused_by_the_harness() -> None:
     with pytest.raises(ConfigurationError, match="validator"):
         AgentHarness(model=ScriptedModel([]), output_validators=[lambda: None])

@@ -209,6 +209,7 @@ def test_a_partial_and_a_callable_object_are_functions_too() -> None:
         (lambda: OutputSpec([City, City]), "two of the output types are named `City`"),
         (lambda: OutputSpec(Output(NativeOutput(City))), "one wrapper stands in another"),
         (lambda: OutputSpec([PromptedOutput(City)]), "in a list"),
+        (lambda: OutputSpec(ToolOutput(City | River, name="x")), "cannot name 2 tools"),
         (lambda: OutputSpec([ToolOutput(City, validators=[len])]), "in a list"),
     ],
 )

@@ -65,7 +65,7 @@ async def take_output_calls(run: LoopRun, output: OutputSpec[Any]) -> Phase | No
         except StructuredOutputError as exc:
             problem = error = exc
         pending.state = "done"
-        pending.result = _told(call, error)
+        pending.result = _told(output, call, error)
     if found is None and problem is None:
         return None
     if others and not run.single_call:
@@ -118,7 +118,7 @@ async def _accept(run: LoopRun, output: OutputSpec[Any], found: FoundAnswer) -> 
             return _ask_in_words(run, output, error)
         for pending, call in zip(snapshot.pending, run.calls, strict=True):
             if call.name in output.tool_names:
-                pending.result = _told(call, error)
+                pending.result = _told(output, call, error)
         return _ask_by_results(run, error)
     _keep(run, output, found, value)
     snapshot.status = "completed"
@@ -205,10 +205,12 @@ def _answer_before(run: LoopRun, output: OutputSpec[Any]) -> FoundAnswer:
     return output.take(snapshot.structured, member=output.member(snapshot.structured_as))
 
 
-def _told(call: ToolCallBlock, error: StructuredOutputError | None) -> ToolMessage:
+def _told(
+    output: OutputSpec[Any], call: ToolCallBlock, error: StructuredOutputError | None
+) -> ToolMessage:
     text = "The answer was received."
     if error is not None:
-        text = f"{error.message}. Call `{call.name}` again with a full answer."
+        text = f"{output.retry_message(error)}. Call `{call.name}` again with a full answer."
     return ToolMessage(
         tool_call_id=call.id, name=call.name, content=text, is_error=error is not None
     )
@@ -220,7 +222,7 @@ def _ask_in_words(run: LoopRun, output: OutputSpec[Any], error: StructuredOutput
     if run.snapshot.structured_by_tool:
         way = f"by calling {_any_of(output.tool_names)}"
     run.snapshot.messages.append(
-        UserMessage(content=f"{error.message}. Give the whole answer again, {way}.")
+        UserMessage(content=f"{output.retry_message(error)}. Give the whole answer again, {way}.")
     )
     return phase
 

@@ -25,6 +25,11 @@ def given_members(given: Output[Any]) -> tuple[OutputMember, ...]:
         members = union_members(output) or (whole(),)
     if not members:
         raise InvalidRequestError("the list of output types is empty")
+    if given.name is not None and given.strategy == "tool" and len(members) > 1:
+        raise InvalidRequestError(
+            f"`{given.name}` cannot name {len(members)} tools: put each type into a `ToolOutput` with "
+            "a name of its own, in a list"
+        )
     names = [member.name for member in members]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidRequestError(

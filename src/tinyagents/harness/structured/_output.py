@@ -102,6 +102,11 @@ class OutputSpec(Generic[T]):
         """Whether an answer that fits is the output, without a function to call or a validator."""
         return not self.validators and all(member.function is None for member in self.members)
 
+    def retry_message(self, error: StructuredOutputError) -> str:
+        """Return what the model is told of an answer that was not accepted."""
+        own = self._given.retry_message
+        return error.message if own is None else own.replace("{errors}", "; ".join(error.errors))
+
     def strategy_for(self, profile: ModelProfile) -> StructuredStrategy:
         """Choose how to ask a model.
 

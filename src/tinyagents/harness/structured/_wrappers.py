@@ -28,6 +28,9 @@ class OutputOptions(TypedDict, total=False):
     """Ask the provider to enforce the schema; ``None`` leaves it to the adapter."""
     validators: Sequence[OutputValidator]
     """Look at the answer before it is used, in turn."""
+    retry_message: str | None
+    """What the model is told of an answer that is not accepted, with ``{errors}`` where the problems
+    go; the problems themselves by default."""
 
 
 class Output(Generic[T]):
@@ -66,6 +69,7 @@ class Output(Generic[T]):
             options.get("validators", ())
         )
 
+        self.retry_message: str | None = options.get("retry_message")
         self.compiled: Any = None
         """The :class:`OutputSpec` of it, once a run has needed that: a wrapper can be shared."""
 
