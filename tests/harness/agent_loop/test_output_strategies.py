@@ -29,7 +29,13 @@ from tinyagents.harness.errors import (
     ServerError,
 )
 from tinyagents.harness.events import ModelAdapted, OutputRecovered
-from tinyagents.harness.message import ReasoningBlock, TextBlock, ToolCallBlock, repair_messages
+from tinyagents.harness.message import (
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    repair_messages,
+)
 from tinyagents.harness.middleware import ModelHandler
 from tinyagents.harness.model import (
     JsonObjectFormat,
@@ -354,6 +360,22 @@ async def test_the_last_answer_that_a_limit_allows_is_typed_too(strategy: str) -
     assert not repair_messages(run.messages).changed
 
 
+async def test_an_answer_beside_calls_counts_where_the_last_one_does_not_fit() -> None:
+    saved: list[str] = []
+
+    async def save(title: str) -> int:
+        saved.append(title)
+        return 7
+
+    early = calls(call("save", title="early"), call("lookup", key="k"))
+    model = ScriptedModel([early, say("No time.")], profile=BY_TOOL)
+    policy = RunPolicy(on_limit="final_answer", limits=RunLimits(max_model_calls=1))
+    run = await AgentHarness(model=model, tools=[lookup], policy=policy).invoke(
+        None, "go", output=save
+    )
+    assert (run.status, run.output, saved) == ("stopped", 7, ["early"])
+
+
 async def test_a_last_answer_that_does_not_fit_is_left_as_it_is() -> None:
     steps = [call("lookup", key="k"), say("No time.")]
     model = ScriptedModel(steps, profile=NATIVE)
@@ -381,12 +403,17 @@ async def test_one_model_call_is_answered_by_a_tool_too_and_runs_no_other() -> N
 async def test_what_stood_beside_the_call_stays_in_the_history() -> None:
     thought = ReasoningBlock(text="hm", signature="seal", data="d")
     hidden = ReasoningBlock(data="d")
+    search = ToolCallBlock(id="0", name="search", arguments={})
+    hits = ToolResultBlock(tool_call_id="0", content=[TextBlock(text="none")])
     made = ToolCallBlock(id="1", name="Report", arguments={"title": "T"})
-    message = AssistantMessage(content=[thought, hidden, TextBlock(text="Here:"), made])
+    beside = [thought, hidden, search, hits, TextBlock(text="Here:")]
+    message = AssistantMessage(content=[*beside, made])
     model = ScriptedModel([ModelResponse(message, finish_reason="tool_calls")], profile=BY_TOOL)
     run = await AgentHarness(model=model).invoke(None, "go", output=Report)
     assert run.messages[-1].content == [
         ReasoningBlock(text="hm"),
+        search,
+        hits,
         TextBlock(text="Here:"),
         TextBlock(text='\n\n{"title":"T"}'),
     ]

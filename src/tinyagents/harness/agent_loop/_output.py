@@ -1,6 +1,6 @@
 """The typed answer of a run: taken out of what the model said, or asked for again."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..errors import StructuredOutputError
@@ -126,6 +126,16 @@ async def _accept(run: LoopRun, output: OutputSpec[Any], found: FoundAnswer) -> 
 
 
 def _found_anywhere(run: LoopRun, output: OutputSpec[Any]) -> FoundAnswer:
+    """Return the answer that a call of the last turn gives, or its text, or a turn before."""
+    try:
+        return _found_in_last(run, output)
+    except StructuredOutputError:
+        if not run.snapshot.has_structured:
+            raise
+        return _answer_before(run, output)
+
+
+def _found_in_last(run: LoopRun, output: OutputSpec[Any]) -> FoundAnswer:
     message, reason = last_answer(run), run.snapshot.finish_reason
     raise_for_outcome(output, message, reason)
     for call in run.calls:
@@ -171,23 +181,22 @@ def _end_turn(run: LoopRun, output: OutputSpec[Any], found: FoundAnswer) -> None
     if any(call.name not in output.tool_names for call in run.calls):
         settle(run, "no more tools are run")
         return
-    content = [kept for block in message.content if (kept := _without_call(block)) is not None]
+    calls = {call.id for call in run.calls}
+    content = [left for block in message.content if (left := _left(block, calls)) is not None]
     answer = dump_json(found.json)
     content.append(TextBlock(text=f"\n\n{answer}" if message.text else answer))
     snapshot.messages[-1] = message.model_copy(update={"content": content})
     snapshot.pending, run.calls, run.slots = [], [], []
 
 
-def _without_call(block: Block) -> Block | None:
-    """Return what stays of a block when the calls of its message go."""
-    match block:
-        case ToolCallBlock():
-            return None
-        case ReasoningBlock():
-            # Its seal is for the provider, with the call that it led to.
-            return ReasoningBlock(text=block.text) if block.text else None
-        case _:
-            return block
+def _left(block: Block, calls: Collection[str]) -> Block | None:
+    """Return what stays of a block when these calls go."""
+    if block.type == "tool_call" and block.id in calls:
+        return None
+    if block.type == "reasoning":
+        # Its seal is for the provider, with the call that it led to.
+        return ReasoningBlock(text=block.text) if block.text else None
+    return block
 
 
 def _remember(run: LoopRun, found: FoundAnswer) -> None:
