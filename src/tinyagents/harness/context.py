@@ -21,6 +21,7 @@ from .usage import Usage, UsageTotals
 from .workspace import WorkspaceDescriptor
 
 if TYPE_CHECKING:
+    from .model import ModelRegistry
     from .tool import ToolRegistry
 
 __all__ = (
@@ -141,6 +142,9 @@ class RunContext(Generic[DataT]):
         "hidden_tools",
         "ids",
         "limits",
+        "model_call_id",
+        "models",
+        "notes",
         "origin",
         "parent",
         "scratch",
@@ -166,12 +170,14 @@ class RunContext(Generic[DataT]):
         sleep: Sleep,
         cancellation: CancellationToken,
         tools: "ToolRegistry",
+        models: "ModelRegistry",
         streaming: bool = False,
         parent: "RunContext[Any] | None" = None,
         usage: UsageTotals | None = None,
         cost: CostTotals = CostTotals.ZERO,
         answers: Mapping[str, JsonValue] | None = None,
         hidden_tools: dict[str, str] | None = None,
+        notes: dict[str, JsonValue] | None = None,
         workspace: WorkspaceDescriptor | None = None,
     ) -> None:
         self.config: RunConfig = config
@@ -188,6 +194,10 @@ class RunContext(Generic[DataT]):
         self.cancellation: CancellationToken = cancellation
         self.tools: ToolRegistry = tools
         """The tools that the run has, those that are hidden from the model too."""
+        self.models: ModelRegistry = models
+        """The models that the run has: ``models.resolve(request)`` tells which would answer."""
+        self.model_call_id: str | None = None
+        """The id of the latest model call, by which its events and pieces call it."""
         self.streaming: bool = streaming
         self.parent: RunContext[Any] | None = parent
         self.usage: UsageTotals = usage if usage is not None else UsageTotals()
@@ -200,6 +210,12 @@ class RunContext(Generic[DataT]):
         """Tools whose calls are refused until the next model call, each with who has hidden it.
 
         They are part of the snapshot, so that a run that is resumed does not forget them.
+        """
+        self.notes: dict[str, JsonValue] = notes if notes is not None else {}
+        """What middlewares keep with the run, as JSON, each under a key of its own.
+
+        It is part of the snapshot, so that a run that is resumed still has it; see ``scratch`` for
+        what need not last.
         """
         self.scratch: dict[object, Any] = {}
         """What middlewares note for this run, each under a key of its own, such as itself.

@@ -201,7 +201,7 @@ async def test_a_choice_that_takes_too_long_is_given_up() -> None:
     run = await make(model, gate).invoke(None, "go")
     assert offered(model) == [list(NAMES)]
     (failed,) = (event for event in run.events if isinstance(event, ToolSelectionFailed))
-    assert failed.error == "no answer in time"
+    assert failed.error.startswith("no answer in time")
     # Nobody knows what it took, and it may have been billed.
     assert (run.usage.total_tokens, run.usage.source) == (6, "estimated")
 

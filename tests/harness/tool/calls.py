@@ -13,6 +13,7 @@ from tinyagents.harness.events import EventOrigin, EventSink
 from tinyagents.harness.ids import RandomIds
 from tinyagents.harness.limits import RunLimits
 from tinyagents.harness.message import Block
+from tinyagents.harness.model import ModelRegistry
 from tinyagents.harness.tool import Tool, ToolContext, ToolRegistry, ToolResult
 
 
@@ -38,6 +39,7 @@ def context(
         sleep=sleep,
         cancellation=CancellationToken(),
         tools=ToolRegistry(),
+        models=ModelRegistry(),
     )
     return ToolContext(run, call_id="k1", tool_name="a_tool", answers=answers, report=report)
 

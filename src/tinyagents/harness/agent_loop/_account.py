@@ -11,6 +11,7 @@ from ..model import ModelRequest, ModelResponse, StreamMerger
 from ..text import error_text, parse_json
 from ..usage import CHARACTERS_PER_TOKEN, Usage
 from ._run import LoopRun, OpenCall
+from ._shown import show_rest
 
 
 def account(run: LoopRun, call: OpenCall, request: ModelRequest, response: ModelResponse) -> None:
@@ -27,6 +28,8 @@ def account(run: LoopRun, call: OpenCall, request: ModelRequest, response: Model
         record_usage(run, call, unpaid.message.usage)
     if response.notices:
         ctx.emit("model.adapted", call_id=call.id, model=call.model, notices=response.notices)
+    if run.feed is not None:
+        show_rest(run, call.id, message, call.shown)
     payload = _completed_payload(call, response)
     if run.policy.capture.model_io:
         payload["input"] = _captured(request.messages)

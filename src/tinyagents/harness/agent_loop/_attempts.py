@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -18,11 +18,11 @@ from ..model import (
     closing_stream,
 )
 from ..retry import RetryPolicy
-from ..structured import PartialAnswer, PartialReader
 from ..text import error_text
 from ._account import partial_usage, record_usage
 from ._request import fit_to_model, suited_copy
 from ._run import LoopRun, OpenCall
+from ._shown import ShownPieces
 
 if TYPE_CHECKING:
     from ._feed import Feed
@@ -68,6 +68,8 @@ async def _try_again(
     tried = {binding.resolved.name}
     attempts, attempt, waited = 1, 1, 0.0
     while True:
+        if error is call.hook_error:
+            raise error
         error.attempts = attempts
         if attempt < most and policy.should_retry(error, attempt):
             waited += await _wait(run, call, policy, attempt, error)
@@ -92,7 +94,7 @@ async def _wait(
 ) -> float:
     """Announce the next attempt and wait for it; return the seconds."""
     delay = policy.delay_after(attempt, error)
-    _discard(run, call, error)
+    _discard(run, call, error_text(error))
     run.ctx.emit(
         "retry.scheduled",
         call_id=call.id,
@@ -131,7 +133,7 @@ def _fall_back(
             except CapabilityError as refusal:
                 found = refusal.message
             else:
-                _discard(run, call, error)
+                _discard(run, call, error_text(error))
                 run.ctx.emit(
                     "model.fallback_selected", call_id=call.id, from_model=name, to_model=following
                 )
@@ -148,25 +150,27 @@ def charge(call: OpenCall, binding: ModelBinding) -> None:
 
 
 def give_up_answer(run: LoopRun, call: OpenCall) -> None:
-    """Put down what an answer took that a hook does not leave it at."""
-    response, call.inner, call.response = call.inner, None, None
+    """Put down what an answer took that a hook does not leave it at, or a failed attempt at one."""
+    why = "a hook had the model asked again"
+    _discard(run, call, why)
+    response, call.inner, call.response, call.shown = call.inner, None, None, ()
     if response is None:
         return
     call.given_up += (response,)
     if not response.served_from_cache:
         record_usage(run, call, response.message.usage)
     if run.feed is not None:
-        run.feed.message_discarded(call.id, "a hook had the model asked again")
+        run.feed.message_discarded(call.id, why)
 
 
-def _discard(run: LoopRun, call: OpenCall, error: ModelError) -> None:
+def _discard(run: LoopRun, call: OpenCall, why: str) -> None:
     """Give up what a failed attempt has streamed; it was paid for all the same."""
-    merger, call.merger = call.merger, None
+    merger, call.merger, call.shown = call.merger, None, ()
     if merger is None or merger.empty:
         return
     record_usage(run, call, partial_usage(merger))
     if run.feed is not None:
-        run.feed.message_discarded(call.id, error_text(error))
+        run.feed.message_discarded(call.id, why)
 
 
 def _ask(
@@ -214,8 +218,10 @@ async def _read_stream(
     merger = call.merger = StreamMerger()
     ctx, call_id = run.ctx, call.id
     feed = run.feed if run.feed is not None and run.feed.shows_messages else None
-    observed = bool(run.spec.middleware.on_model_delta) or ctx.events.listened
-    partial = _partial_reader(run)
+    hooks, shown = run.spec.middleware, None
+    output = run.output if run.feed is not None and run.feed.shows_output else None
+    if output or hooks.filter_deltas or hooks.on_model_delta or ctx.events.listened:
+        shown = ShownPieces(run, call_id, output)
     began, first = ctx.clock.monotonic(), None
     pieces: list[str] | None = None
     async with closing_stream(binding.model.stream(request, ctx=ctx)) as stream:
@@ -236,36 +242,24 @@ async def _read_stream(
                     continue
             if first is None:
                 first = ctx.clock.monotonic() - began
-            if observed:
-                await _show_observers(run, call_id, item)
-                text = ""  # a hook may have changed the piece
-            if partial is not None:
-                await _show_partial(run, call_id, partial.take(item), scope)
-            if feed is None:
+            if shown is not None:
+                behind = await shown.push(item)
+            elif feed is None:
                 continue
-            if feed.text(call_id, text) if text else feed.delta(call_id, item):
-                await _room(feed, scope)
-    if partial is not None:
-        await _show_partial(run, call_id, partial.end(), scope)
+            else:
+                behind = feed.text(call_id, text) if text else feed.delta(call_id, item)
+            if behind and run.feed is not None:
+                await _room(run.feed, scope)
+    call.shown = merger.kinds
+    if shown is not None:
+        if await shown.end() and run.feed is not None:
+            await _room(run.feed, scope)
+        if shown.filtered:
+            call.shown = shown.kinds
     response = merger.response()
     response.timing.first_token = first
     call.merger = None
     return response
-
-
-def _partial_reader(run: LoopRun) -> PartialReader | None:
-    output, feed = run.output, run.feed
-    if output is None or feed is None or not feed.shows_output:
-        return None
-    return PartialReader(output, by_tool=run.snapshot.structured_by_tool)
-
-
-async def _show_partial(
-    run: LoopRun, call_id: str, answer: PartialAnswer | None, scope: anyio.CancelScope | None
-) -> None:
-    feed = run.feed
-    if answer is not None and feed is not None and feed.partial_output(call_id, answer):
-        await _room(feed, scope)
 
 
 async def _room(feed: "Feed", scope: anyio.CancelScope | None) -> None:
@@ -279,25 +273,3 @@ async def _room(feed: "Feed", scope: anyio.CancelScope | None) -> None:
         await feed.room()
     finally:
         scope.deadline = anyio.current_time() + left
-
-
-async def _show_observers(run: LoopRun, call_id: str, item: MessageDelta | ToolCallDelta) -> None:
-    for _, hook in run.spec.middleware.on_model_delta:
-        await hook(run.ctx, item)
-    if run.ctx.events.listened:
-        payload = _delta_payload(item, capture=run.policy.capture.model_io)
-        run.ctx.events.emit_transient(
-            "model.delta", run.ctx.origin, {"call_id": call_id, **payload}
-        )
-
-
-def _delta_payload(item: MessageDelta | ToolCallDelta, *, capture: bool) -> dict[str, Any]:
-    """Return what an event says of a piece: how long it is, and what it is where that is captured."""
-    if isinstance(item, MessageDelta):
-        size = len(item.text) + len(item.reasoning) + len(item.refusal)
-        shown: dict[str, Any] = {"text": item.text or None, "reasoning": item.reasoning or None}
-    else:
-        size = len(item.arguments)
-        told = {"call_id": item.call_id, "name": item.name, "content": item.arguments}
-        shown = {"tool_call": told}
-    return {"characters": size, **shown} if capture else {"characters": size}

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from ..context import Jump
 from ..message import repair_messages
 from ..middleware import around, run_hooks
 from ..model import ModelBinding, ModelRequest, ModelResponse
@@ -10,6 +11,8 @@ from ._attempts import call_with_retries, charge, checked_response, give_up_answ
 from ._request import build_request, choose_model, system_messages
 from ._run import LoopRun, OpenCall
 from ._snapshot import Phase
+
+_TO_MODEL = Jump("model")
 
 
 async def call_model(run: LoopRun) -> Phase:
@@ -29,6 +32,10 @@ async def call_model(run: LoopRun) -> Phase:
         request.messages[:0] = await system_messages(run, run.spec.system)
     if hooks.before_model:
         await run_hooks(hooks.before_model, "before_model", ctx, request)
+        if ctx.control == _TO_MODEL:
+            # The run is on its way there: to begin anew would ask the hooks again, without an end.
+            ctx.take_control()
+            ctx.emit("control.applied", control=_TO_MODEL.label, detail=_TO_MODEL.to)
         if ctx.control is not None or ctx.cancellation.cancelled:
             return "call_model"
         request.messages = repair_messages(request.messages).messages
@@ -51,7 +58,7 @@ def _open_call(run: LoopRun, binding: ModelBinding) -> OpenCall:
     """Announce a call and count it."""
     ctx, name = run.ctx, binding.resolved.name
     run.snapshot.counters.model_calls += 1
-    call_id = run.model_call_id
+    call_id = ctx.model_call_id = run.model_call_id
     began = ctx.clock.monotonic()
     started_ms = ctx.events.emit("model.started", ctx.origin, {"call_id": call_id, "model": name})
     call = run.open_call = OpenCall(call_id, name, started_ms, began)

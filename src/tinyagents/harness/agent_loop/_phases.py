@@ -1,8 +1,8 @@
 """The phases of a run: each takes it one step on and names the next one.
 
-start → prepare → call_model → decide ─┬→ call_tools → prepare
-                                       ├→ structured → prepare
-                                       └→ finish → done
+start → compact → prepare → call_model → decide ─┬→ call_tools → compact → prepare
+                                                 ├→ structured → prepare
+                                                 └→ finish → done
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ from ..errors import (
 )
 from ..limits import LimitKind
 from ..message import AssistantMessage, UserMessage
-from ..middleware import run_hooks
+from ..middleware import run_compact_hooks, run_hooks
 from ._model_call import call_model
 from ._output import raise_if_cut, structured, take_last_answer, take_output_calls
 from ._run import LoopRun, waiting_requests
@@ -88,7 +88,8 @@ def _apply_control(run: LoopRun, control: Control) -> Phase:
             ctx.emit("control.applied", control=control.label, detail=to)
             if to == "model":
                 settle(run, "the run went on without it")
-                return "prepare"
+                # Not back from `compact` to itself: a hook there may ask each time.
+                return "prepare" if snapshot.phase == "prepare" else _next_turn(run)
             return stop(run, "jump_to_end")
 
 
@@ -162,6 +163,20 @@ async def start(run: LoopRun) -> Phase:
     hooks = run.spec.middleware.before_agent
     if hooks:
         await run_hooks(hooks, "before_agent", ctx)
+    return _next_turn(run)
+
+
+def _next_turn(run: LoopRun) -> Phase:
+    return "compact" if run.spec.middleware.compact else "prepare"
+
+
+async def compact(run: LoopRun) -> Phase:
+    """Let hooks put a shorter transcript in the place of the one so far."""
+    hooks = run.spec.middleware.compact
+    if hooks:
+        shorter = await run_compact_hooks(hooks, run.ctx, run.snapshot.messages)
+        if shorter is not None:
+            run.replace_messages(shorter)
     return "prepare"
 
 
@@ -283,14 +298,19 @@ async def call_tools(run: LoopRun) -> Phase:
     await run_calls(run)
     waiting = waiting_requests(snapshot.pending)
     if waiting:
+        # The calls wait on while a hook's own question is answered; a stop or a jump drops them.
+        elsewhere = check_boundary(run) if run.ctx.control is not None else None
+        if elsewhere is not None:
+            return elsewhere
         snapshot.interrupts = waiting
         snapshot.status = "interrupted"
         snapshot.reason = f"{len(waiting)} tool call(s) wait for an answer"
         return "finish"
     close_turn(run)
-    if over:
+    # What a hook has asked for comes before limits, at the boundary that follows.
+    if over and run.ctx.control is None:
         return _limit_over(run, "tool_calls", run.limits.max_tool_calls)
-    return "prepare"
+    return _next_turn(run)
 
 
 async def finish(run: LoopRun) -> Phase:
@@ -314,6 +334,7 @@ async def finish(run: LoopRun) -> Phase:
 
 PHASES: dict[Phase, PhaseFunction] = {
     "start": start,
+    "compact": compact,
     "prepare": prepare,
     "call_model": call_model,
     "decide": decide,

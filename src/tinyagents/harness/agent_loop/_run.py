@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from ..clock import Clock, Sleep
 from ..context import RunContext
+from ..errors import InvalidRequestError
 from ..events import EventLog, ListenerLike
 from ..ids import IdGenerator
 from ..limits import RunLimits
@@ -20,7 +21,14 @@ from ..message import (
     repair_messages,
 )
 from ..middleware import MiddlewareStack, ToolCall
-from ..model import ModelRegistry, ModelResponse, ModelSettings, StreamMerger, ToolSchema
+from ..model import (
+    ModelRegistry,
+    ModelResponse,
+    ModelSettings,
+    PieceKind,
+    StreamMerger,
+    ToolSchema,
+)
 from ..policy import RunPolicy
 from ..structured import OutputSpec, OutputValidator, restored_output
 from ..tool import BoundCall, Tool, ToolRegistry, ToolResult
@@ -107,7 +115,18 @@ class CallSlot:
 class OpenCall:
     """A model call under way."""
 
-    __slots__ = ("began", "given_up", "id", "inner", "merger", "model", "response", "started_ms")
+    __slots__ = (
+        "began",
+        "given_up",
+        "hook_error",
+        "id",
+        "inner",
+        "merger",
+        "model",
+        "response",
+        "shown",
+        "started_ms",
+    )
 
     def __init__(self, id: str, model: str, started_ms: int, began: float) -> None:
         self.id: str = id
@@ -124,6 +143,10 @@ class OpenCall:
         """The provider's own answer, where hooks stand around the call."""
         self.given_up: tuple[ModelResponse, ...] = ()
         """Answers that were paid for and that a hook asked for again."""
+        self.hook_error: BaseException | None = None
+        """An error of a hook that saw the pieces, where it could be taken for one of the model."""
+        self.shown: Collection[PieceKind] = ()
+        """The kinds of pieces of the answer that somebody may have seen already."""
 
     def unpaid(self, response: ModelResponse) -> ModelResponse | None:
         """Return the answer that is still to be accounted for, when ``response`` is the last."""
@@ -175,7 +198,7 @@ class LoopRun:
         self.ctx: RunContext[Any] = ctx
         self.policy: RunPolicy = spec.policy
         self.limits: RunLimits = ctx.limits
-        self.settings: ModelSettings = _capped(spec.settings, ctx.limits.max_output_tokens)
+        self.settings: ModelSettings = spec.settings.capped(ctx.limits.max_output_tokens)
         self.tools: ToolRegistry = tools
         self.tool_schemas: Sequence[ToolSchema] = tools.schemas
         self.guarded: bool = guarded
@@ -285,6 +308,21 @@ class LoopRun:
             )
         self.remember_call_ids()
 
+    def replace_messages(self, messages: Sequence[Message]) -> None:
+        """Go on with another transcript than the one so far.
+
+        Raises:
+            InvalidRequestError: Nothing is left of it.
+        """
+        snapshot = self.snapshot
+        own = {id(message) for message in snapshot.messages[snapshot.input_length :]}
+        left = repair_messages(list(messages)).messages
+        if not left:
+            raise InvalidRequestError("a `compact` hook has left no message of the transcript")
+        snapshot.messages = left
+        given = (n for n, message in enumerate(snapshot.messages) if id(message) in own)
+        snapshot.input_length = next(given, len(snapshot.messages))
+
     def continue_from_snapshot(self, *, announce: bool) -> None:
         """Take up a run that was begun before, in whichever process."""
         snapshot = self.snapshot
@@ -309,13 +347,6 @@ class LoopRun:
                 self.call_ids.update((call.id, 1) for call in message.tool_calls)
         if messages and messages[-1].role == "assistant":
             self.calls = messages[-1].open_calls
-
-
-def _capped(settings: ModelSettings, cap: int | None) -> ModelSettings:
-    wanted = settings.max_tokens
-    if cap is None or (wanted is not None and wanted <= cap):
-        return settings
-    return settings.model_copy(update={"max_tokens": cap})
 
 
 def waiting_requests(pending: Sequence[PendingCall]) -> list[InterruptRequest]:

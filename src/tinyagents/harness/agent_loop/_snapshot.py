@@ -21,7 +21,15 @@ SNAPSHOT_VERSION = 2
 """Version 1, which knew neither approvals nor runs inside a call that waits, is read as well."""
 
 Phase: TypeAlias = Literal[
-    "start", "prepare", "call_model", "decide", "call_tools", "structured", "finish", "done"
+    "start",
+    "compact",
+    "prepare",
+    "call_model",
+    "decide",
+    "call_tools",
+    "structured",
+    "finish",
+    "done",
 ]
 """What a run does next."""
 
@@ -175,6 +183,8 @@ class RunSnapshot:
     continue_turn: str | None = None
     hidden_tools: dict[str, str] = field(default_factory=lambda: {})
     """Tools that hooks have hidden from the last call, each with who did: calls of them are refused."""
+    notes: dict[str, JsonValue] = field(default_factory=lambda: {})
+    """What middlewares keep with the run, each under a key of its own."""
     tools_off: bool = False
     """The next call is the last one and gets no tools."""
     structured_by_tool: bool = False

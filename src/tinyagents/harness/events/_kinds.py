@@ -492,7 +492,10 @@ class Compressed(AgentEvent, frozen=True):
 
     kind: Literal["context.compressed"] = "context.compressed"
     from_tokens: int
+    """About what it was before."""
     to_tokens: int
+    by: str = ""
+    """Who made it smaller."""
 
 
 class UsageRecorded(AgentEvent, frozen=True):

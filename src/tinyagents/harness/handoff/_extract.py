@@ -8,10 +8,9 @@ from pydantic import Field
 
 from ..concurrency import in_thread
 from ..context import RunContext
-from ..cost import estimate_cost
 from ..errors import ConfigurationError, ModelError
 from ..message import SystemMessage, UserMessage
-from ..model import ChatModel, ModelRequest
+from ..model import ChatModel, ModelRequest, side_call
 from ..text import defused
 from ..tool import Tool, ToolContext, ToolError, ToolPolicy, tool
 from ._chunks import best_chunks, split_text
@@ -128,12 +127,8 @@ async def _asked(model: ChatModel, parts: _Parts, query: str, run: RunContext[An
         ]
     )
     try:
-        response = await model.invoke(request, ctx=run)
+        response = await side_call(model, request, ctx=run)
     except ModelError as exc:
         run.emit_custom("handoff.model_failed", {"error_kind": exc.kind})
         return None
-    usage = response.usage
-    run.add_usage(usage)
-    if usage is not None and model.profile.pricing is not None:
-        run.add_cost(estimate_cost(model.profile.pricing, usage))
     return response.text.strip() or None

@@ -1,13 +1,14 @@
 """The base class of middleware and what its hooks are given."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 from pydantic import JsonValue
 from typing_extensions import TypeVar
 
 from ..context import RunContext
+from ..message import Message
 from ..model import MessageDelta, ModelRequest, ModelResponse, ToolCallDelta
 from ..tool import Tool, ToolResult
 
@@ -100,6 +101,18 @@ ModelHandler: TypeAlias = Callable[[ModelRequest], Awaitable[ModelResponse]]
 ToolHandler: TypeAlias = Callable[[ToolCall], Awaitable[ToolResult]]
 
 
+class DeltaFilter(Protocol):
+    """What stands between the pieces of one streamed answer and whoever sees them."""
+
+    def push(self, delta: ModelDelta) -> Iterable[ModelDelta]:
+        """Take the next piece, and return what is shown now: it, others in its place, or nothing."""
+        ...
+
+    def flush(self) -> Iterable[ModelDelta]:
+        """Return what is still held back, at the end of an answer that came whole."""
+        ...
+
+
 class Middleware(Generic[DataT]):
     """Looks at a run and changes it at fixed places. Override the hooks that you need.
 
@@ -121,8 +134,27 @@ class Middleware(Generic[DataT]):
     async def after_agent(self, ctx: RunContext[DataT], run: "AgentRun[Any, Any]") -> None:
         """Called when the run ends without an error, and when it stops to wait for answers."""
 
+    async def compact(
+        self, ctx: RunContext[DataT], messages: Sequence[Message]
+    ) -> Sequence[Message] | None:
+        """Called with the transcript before a run's first model call and after each turn of tools.
+
+        What it returns takes the transcript's place for the rest of the run, in ``run.messages``
+        too; ``None`` leaves it. Calls and results that have lost each other are mended.
+        """
+
     async def before_model(self, ctx: RunContext[DataT], request: ModelRequest) -> None:
         """Called before each model call; a change of the request is sent and is not kept."""
+
+    def filter_deltas(self, ctx: RunContext[DataT]) -> "DeltaFilter | None":
+        """Return what the pieces of an answer pass before anybody sees them; not a coroutine.
+
+        Called for each attempt at a streamed answer, so that a filter may remember what it has seen of
+        it. Filters come before the ``on_model_delta`` hooks; the answer itself stays as it is. What
+        an answer has of a kind (text, reasoning, refusal, tool calls) of which nothing was shown is
+        shown whole, as the ``after_model`` hooks left it, when it is complete: so a filter that lets
+        nothing pass holds an answer back until it was judged.
+        """
 
     async def on_model_delta(self, ctx: RunContext[DataT], delta: ModelDelta) -> None:
         """Called for each piece of a streamed answer; a change is shown, the answer stays as it is."""

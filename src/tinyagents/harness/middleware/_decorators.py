@@ -1,13 +1,23 @@
 """Functions as middleware, for a hook that needs no class."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..context import RunContext
+from ..message import Message
 from ..model import ModelRequest, ModelResponse
 from ..tool import ToolResult
-from ._base import Middleware, ModelDelta, ModelHandler, ToolCall, ToolDelta, ToolHandler
+from ._base import (
+    DeltaFilter,
+    Middleware,
+    ModelDelta,
+    ModelHandler,
+    ToolCall,
+    ToolDelta,
+    ToolHandler,
+)
+from ._check import PLAIN_HOOKS, check_function
 
 if TYPE_CHECKING:
     from ..agent_loop import AgentRun
@@ -16,6 +26,7 @@ _Maybe: TypeAlias = Awaitable[None] | None
 
 
 def _middleware(hook: str, function: Callable[..., Any]) -> Middleware[Any]:
+    check_function(hook, function)
     name = getattr(function, "__name__", hook)
 
     def plain(self: object, *args: Any) -> Any:
@@ -25,7 +36,7 @@ def _middleware(hook: str, function: Callable[..., Any]) -> Middleware[Any]:
         result = function(*args)
         return await result if inspect.isawaitable(result) else result
 
-    call = plain if hook == "on_tool_delta" else awaited
+    call = plain if hook in PLAIN_HOOKS else awaited
     members = {hook: call, "name": name, "__doc__": function.__doc__}
     made: Middleware[Any] = type(f"{name}_middleware", (Middleware,), members)()
     return made
@@ -46,6 +57,21 @@ def after_agent(
 def before_model(function: Callable[[RunContext[Any], ModelRequest], _Maybe]) -> Middleware[Any]:
     """Make a middleware of a function ``(ctx, request)``: see :meth:`Middleware.before_model`."""
     return _middleware("before_model", function)
+
+
+def compact(
+    function: Callable[
+        [RunContext[Any], Sequence[Message]],
+        Sequence[Message] | None | Awaitable[Sequence[Message] | None],
+    ],
+) -> Middleware[Any]:
+    """Make a middleware of a function ``(ctx, messages)``: see :meth:`Middleware.compact`."""
+    return _middleware("compact", function)
+
+
+def filter_deltas(function: Callable[[RunContext[Any]], DeltaFilter | None]) -> Middleware[Any]:
+    """Make a middleware of a function ``(ctx)``: see :meth:`Middleware.filter_deltas`."""
+    return _middleware("filter_deltas", function)
 
 
 def on_model_delta(function: Callable[[RunContext[Any], ModelDelta], _Maybe]) -> Middleware[Any]:

@@ -1,41 +1,21 @@
 """The hooks of several middlewares, sorted out once so that a run only walks short tuples."""
 
-import difflib
-import inspect
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
 from ..context import RunContext
-from ..errors import ConfigurationError
+from ..message import Message
 from ..text import error_text
 from ..tool import InterruptSignal
-from ._base import Middleware
-
-_log = logging.getLogger("tinyagents.middleware")
+from ._base import DeltaFilter, Middleware
+from ._check import HOOKS, checked_items, overrides
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 Hook: TypeAlias = tuple[str, Callable[..., Awaitable[Any]]]
-
-HOOKS = (
-    "before_agent",
-    "after_agent",
-    "before_model",
-    "on_model_delta",
-    "after_model",
-    "before_tool",
-    "on_tool_delta",
-    "after_tool",
-    "before_steering",
-    "after_steering",
-    "on_error",
-    "wrap_model",
-    "wrap_tool",
-)
 
 
 class MiddlewareStack:
@@ -45,7 +25,9 @@ class MiddlewareStack:
 
     before_agent: tuple[Hook, ...]
     after_agent: tuple[Hook, ...]
+    compact: tuple[Hook, ...]
     before_model: tuple[Hook, ...]
+    filter_deltas: tuple[tuple[str, Callable[[RunContext[Any]], DeltaFilter | None]], ...]
     on_model_delta: tuple[Hook, ...]
     after_model: tuple[Hook, ...]
     before_tool: tuple[Hook, ...]
@@ -58,49 +40,14 @@ class MiddlewareStack:
     wrap_tool: tuple[Hook, ...]
 
     def __init__(self, items: Sequence[Middleware[Any]] = ()) -> None:
-        if isinstance(items, Middleware):
-            raise ConfigurationError("`middleware` takes a list of middlewares")
-        self.items: tuple[Middleware[Any], ...] = tuple(items)
-        for item in self.items:
-            _check(item)
+        self.items: tuple[Middleware[Any], ...] = checked_items(items)
         for hook in HOOKS:
             found = [
-                (item.name, getattr(item, hook))
-                for item in self.items
-                if getattr(type(item), hook) is not getattr(Middleware, hook)
+                (item.name, getattr(item, hook)) for item in self.items if overrides(item, hook)
             ]
             if hook.startswith("after_"):
                 found.reverse()
             setattr(self, hook, tuple(found))
-
-
-def _check(item: object) -> None:
-    """Refuse what would fail, or do nothing, only when a run comes to it."""
-    cls = type(item)
-    if isinstance(item, type) and issubclass(item, Middleware):
-        raise ConfigurationError(f"`{item.__name__}` is a class: pass `{item.__name__}()`")
-    if not isinstance(item, Middleware):
-        raise ConfigurationError(
-            f"{item!r} is no middleware: derive its class from `Middleware`, or decorate the "
-            "function, as with `@before_model`"
-        )
-    for hook in HOOKS:
-        own = getattr(cls, hook)
-        plain = hook == "on_tool_delta"
-        if own is not getattr(Middleware, hook) and inspect.iscoroutinefunction(own) is plain:
-            how = "must not be async" if plain else "must be `async def`"
-            raise ConfigurationError(f"`{cls.__name__}.{hook}` {how}")
-    for name in dir(cls):
-        if name.startswith("_") or hasattr(Middleware, name) or not callable(getattr(cls, name)):
-            continue
-        if near := difflib.get_close_matches(name, HOOKS, n=1, cutoff=0.85):
-            # A guess, and so no error.
-            _log.warning(
-                "`%s.%s` is no hook and no run calls it: did you mean `%s`?",
-                cls.__name__,
-                name,
-                near[0],
-            )
 
 
 async def run_hooks(
@@ -110,6 +57,23 @@ async def run_hooks(
     for name, call in hooks:
         with _Bracket(ctx, name, hook):
             await call(ctx, *args)
+
+
+async def run_compact_hooks(
+    hooks: tuple[Hook, ...], ctx: RunContext[Any], messages: Sequence[Message]
+) -> Sequence[Message] | None:
+    """Pass the transcript through the hooks, each of which sees what those before it have left.
+
+    Returns:
+        The transcript that takes its place; ``None`` where none has changed it.
+    """
+    changed: Sequence[Message] | None = None
+    for name, call in hooks:
+        with _Bracket(ctx, name, "compact"):
+            shorter = await call(ctx, tuple(messages))
+        if shorter is not None:
+            messages = changed = shorter
+    return changed
 
 
 async def run_error_hooks(

@@ -28,9 +28,11 @@ from ._request import (
     ToolSchema,
 )
 from ._response import FinishReason, ModelResponse, ModelSource, ResolvedModel, Timing
+from ._side_call import side_call
 from ._stream import (
     MessageDelta,
     ModelStreamItem,
+    PieceKind,
     StreamCompleted,
     StreamFailed,
     StreamMerger,
@@ -63,6 +65,7 @@ __all__ = (
     "ModelSource",
     "ModelStreamItem",
     "NamedTool",
+    "PieceKind",
     "PromptSegment",
     "ReasoningConfig",
     "ReasoningEffort",
@@ -87,6 +90,7 @@ __all__ = (
     "merge_stream",
     "parse_arguments",
     "schema_instruction",
+    "side_call",
     "told_format",
     "told_media",
 )

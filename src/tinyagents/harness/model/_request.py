@@ -63,6 +63,12 @@ class ModelSettings(BaseModel, frozen=True, extra="forbid", defer_build=True):
                 changes[name] = {**getattr(self, name), **changes[name]}
         return self.model_copy(update=changes)
 
+    def capped(self, most: int | None) -> "ModelSettings":
+        """Return these settings with ``max_tokens`` at ``most`` where it is not lower."""
+        if most is None or (self.max_tokens is not None and self.max_tokens <= most):
+            return self
+        return self.model_copy(update={"max_tokens": most})
+
 
 @dataclass(frozen=True, slots=True)
 class NamedTool:

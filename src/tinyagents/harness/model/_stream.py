@@ -75,6 +75,10 @@ ModelStreamItem: TypeAlias = (
 )
 
 
+PieceKind: TypeAlias = Literal["text", "reasoning", "refusal", "tool_call"]
+"""What a piece of an answer can be of."""
+
+
 class _Call:
     __slots__ = ("fragments", "id", "index", "name", "position")
 
@@ -206,6 +210,16 @@ class StreamMerger:
         """How many characters have come, reasoning and tool calls included."""
         closed = sum(len(block.text) for block in self._blocks if not isinstance(block, int))
         return closed + sum(map(len, self._pieces)) + self.calls.characters
+
+    @property
+    def kinds(self) -> set[PieceKind]:
+        """Of what the pieces so far were."""
+        kinds: set[PieceKind] = {
+            "tool_call" if isinstance(block, int) else block.type for block in self._blocks
+        }
+        if self._pieces:
+            kinds.add(self._open_block().type)
+        return kinds
 
     def add(self, item: ModelStreamItem) -> None:
         """Take the next item.

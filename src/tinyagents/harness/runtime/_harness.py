@@ -555,7 +555,7 @@ class AgentHarness:
             options: Those of :meth:`invoke`.
 
         Raises:
-            InvalidRequestError: The input is empty, or cannot work.
+            InvalidRequestError: The input is empty, or cannot work; or a hook has stopped the call.
             TinyAgentsError: The call failed.
         """
         options.setdefault("tools", ())
@@ -563,7 +563,8 @@ class AgentHarness:
         run.single_call = True
         finished = await drive(run)
         response = finished.response
-        if response is None:
+        withheld = finished.snapshot.final_text is not None
+        if response is None or withheld or finished.status in ("interrupted", "paused"):
             raise InvalidRequestError(f"the call was stopped by a hook: {finished.reason}")
         response.structured = finished.output
         return response

@@ -361,10 +361,12 @@ def _new_context(
         sleep=sleep,
         cancellation=token or CancellationToken(),
         tools=tools,
+        models=spec.models,
         parent=parent,
         usage=snapshot.usage,
         cost=snapshot.cost,
         answers=snapshot.answers,
         hidden_tools=snapshot.hidden_tools,
+        notes=snapshot.notes,
         workspace=config.workspace,
     )

@@ -1,6 +1,7 @@
 """Taking up a run from its snapshot."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeGuard, get_args
 
@@ -15,7 +16,7 @@ from ..text import clean_json
 SnapshotLike: TypeAlias = RunSnapshot | str | bytes | Mapping[str, Any]
 """A snapshot, or what it was stored as: JSON, or what a database has decoded that to."""
 
-_AFTER_CALLS = ("prepare", "call_model", "structured")
+_AFTER_CALLS = ("compact", "prepare", "call_model", "structured")
 _AT_THE_END = ("completed", "stopped", "interrupted", "paused")
 
 
@@ -61,6 +62,7 @@ def _copy(snapshot: RunSnapshot) -> RunSnapshot:
         answers=dict(snapshot.answers),
         approval_rules=list(snapshot.approval_rules),
         hidden_tools=dict(snapshot.hidden_tools),
+        notes=deepcopy(snapshot.notes),
         counters=replace(snapshot.counters),
         repeats=replace(snapshot.repeats),
         usage=replace(snapshot.usage),
@@ -91,7 +93,7 @@ def continued(stored: SnapshotLike, answers: Any, messages: list[Message]) -> Ru
             raise ResumeError(
                 f"the run has ended as `{snapshot.status}`: pass `input=` to say something new"
             )
-        snapshot.phase = "prepare"
+        snapshot.phase = "compact"
         _forget_output(snapshot)
     if messages:
         if unanswered := _unanswered(snapshot):
@@ -101,7 +103,7 @@ def continued(stored: SnapshotLike, answers: Any, messages: list[Message]) -> Ru
             )
         snapshot.messages = repair_messages([*snapshot.messages, *messages]).messages
         if snapshot.phase != "start":
-            snapshot.phase = "prepare"
+            snapshot.phase = "compact"
     _check(snapshot)
     if snapshot.phase != "finish":
         _reset(snapshot)
@@ -242,11 +244,9 @@ def _reopen(snapshot: RunSnapshot, given: Mapping[str, Any], waiting: list[Pendi
     if not given:
         ids = ", ".join(f"`{request.id}`" for request in snapshot.interrupts)
         raise ResumeError(f"the run waits for answers: pass `answers={{id: …}}` for {ids}")
-    if waiting:
-        snapshot.phase = "call_tools"
-        return
-    snapshot.answers.update(given)
-    snapshot.phase = snapshot.resume_phase or "prepare"
+    of_calls = {request.id for call in waiting for request in call.requests}
+    snapshot.answers.update({name: each for name, each in given.items() if name not in of_calls})
+    snapshot.phase = "call_tools" if waiting else snapshot.resume_phase or "prepare"
 
 
 def _reset(snapshot: RunSnapshot) -> None:

@@ -6,6 +6,7 @@ from ... import _lazy
 
 if TYPE_CHECKING:
     from ._artifacts import ArtifactMiddleware
+    from ._context_editing import ContextEditingMiddleware
     from ._contextual_selection import (
         ContextualToolSelectionMiddleware,
         ToolPredicate,
@@ -14,13 +15,41 @@ if TYPE_CHECKING:
     from ._dynamic_selection import DynamicToolSelectionMiddleware, ToolSelector
     from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
+    from ._message_trim import MessageTrimMiddleware
+    from ._model_call_limit import ModelCallLimitMiddleware
+    from ._model_fallback import ModelFallbackMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
+    from ._output_compression import OutputCompressionMiddleware
     from ._output_validator import StructuredOutputValidatorMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
+    from ._rate_limit import RateLimitMiddleware
+    from ._retrieval_compression import RetrievalCompressionMiddleware
+    from ._retry import RetryMiddleware
+    from ._timeout import TimeoutMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
+    from ._tool_call_limit import ToolCallLimitMiddleware
+    from ._tool_error_policy import ToolErrorPolicyMiddleware, ToolErrorText
     from ._tool_policy import ToolPolicyMiddleware
+    from ._tool_retry import ToolRetryMiddleware
+    from ._transcript_compression import TranscriptCompressionMiddleware
 
 _HOMES = {
+    "_tool_error_policy": (
+        "ToolErrorPolicyMiddleware",
+        "ToolErrorText",
+    ),
+    "_tool_retry": ("ToolRetryMiddleware",),
+    "_tool_call_limit": ("ToolCallLimitMiddleware",),
+    "_model_call_limit": ("ModelCallLimitMiddleware",),
+    "_rate_limit": ("RateLimitMiddleware",),
+    "_model_fallback": ("ModelFallbackMiddleware",),
+    "_timeout": ("TimeoutMiddleware",),
+    "_retry": ("RetryMiddleware",),
+    "_output_compression": ("OutputCompressionMiddleware",),
+    "_retrieval_compression": ("RetrievalCompressionMiddleware",),
+    "_transcript_compression": ("TranscriptCompressionMiddleware",),
+    "_context_editing": ("ContextEditingMiddleware",),
+    "_message_trim": ("MessageTrimMiddleware",),
     "_artifacts": ("ArtifactMiddleware",),
     "_contextual_selection": (
         "ContextualToolSelectionMiddleware",
@@ -39,18 +68,32 @@ _HOMES = {
 
 __all__ = (
     "ArtifactMiddleware",
+    "ContextEditingMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicToolSelectionMiddleware",
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
+    "MessageTrimMiddleware",
+    "ModelCallLimitMiddleware",
+    "ModelFallbackMiddleware",
     "ModelToolSelectionMiddleware",
+    "OutputCompressionMiddleware",
     "PromptCacheGuardMiddleware",
+    "RateLimitMiddleware",
+    "RetrievalCompressionMiddleware",
+    "RetryMiddleware",
     "StructuredOutputValidatorMiddleware",
+    "TimeoutMiddleware",
     "ToolAllowlistMiddleware",
+    "ToolCallLimitMiddleware",
+    "ToolErrorPolicyMiddleware",
+    "ToolErrorText",
     "ToolPolicyMiddleware",
     "ToolPredicate",
+    "ToolRetryMiddleware",
     "ToolSelectionContext",
     "ToolSelector",
+    "TranscriptCompressionMiddleware",
 )
 
 if not TYPE_CHECKING:

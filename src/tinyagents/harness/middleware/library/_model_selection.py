@@ -3,24 +3,21 @@
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-import anyio
 from pydantic import BaseModel, Field
 
-from ...concurrency import DeadlineExpired, within
 from ...context import RunContext
-from ...cost import CostTotals, estimate_cost
 from ...errors import ConfigurationError, RunCancelledError
 from ...message import Message, SystemMessage, UserMessage
 from ...model import (
     ChatModel,
     ModelRequest,
-    ModelResponse,
     ModelSettings,
     ToolSchema,
     fit_request,
+    side_call,
 )
 from ...structured import OutputSpec
 from ...text import error_text
@@ -59,6 +56,9 @@ class _Chosen:
 
 class ModelToolSelectionMiddleware(Middleware[Any]):
     """Asks a model which tools a request needs, and hides the others; for agents with many tools.
+
+    Hooks: ``before_model``. It changes the tools and the tool choice of a request. Events:
+    ``tool.filtered``, ``tool.refused``, and those of what it costs.
 
     It is asked once for each message of the user and each set of tools, while the run lives. Where
     it fails, or does not answer in time, all tools are offered, and ``tool.selection_failed`` says
@@ -132,7 +132,7 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
             ctx.emit(
                 "tool.selection_failed",
                 by=self.name,
-                error=error_text(error) or "no answer in time",
+                error=error_text(error),
                 error_kind=getattr(error, "kind", type(error).__name__),
             )
             return None
@@ -151,32 +151,11 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
         else:
             request.tools, request.tool_choice = (spec.tool_schema(),), "required"
         fitted = fit_request(request, profile, "degrade").request
-        try:
-            response = await within(self._timeout, partial(self._model.invoke, fitted, ctx=ctx))
-        except (DeadlineExpired, anyio.get_cancelled_exc_class()):
-            # A provider that was asked and cut off may bill it all the same: that is not nothing.
-            ctx.add_usage(None)
-            raise
-        self._account(ctx, response)
+        response = await side_call(self._model, fitted, ctx=ctx, seconds=self._timeout)
         for call in response.message.tool_calls:
             if call.invalid is None:
                 return spec.check(call.arguments)
         return spec.parse(response.text)[1]
-
-    def _account(self, ctx: RunContext[Any], response: ModelResponse) -> None:
-        """Count what the choice took for the run."""
-        usage, profile = response.usage, self._model.profile
-        model = profile.model or type(self._model).__name__
-        ctx.add_usage(usage)
-        if usage is None:
-            return
-        ctx.emit("usage.recorded", model=model, usage=usage)
-        if profile.pricing is None:
-            return
-        cost = estimate_cost(profile.pricing, usage)
-        ctx.add_cost(cost)
-        if cost != CostTotals.ZERO:
-            ctx.emit("cost.recorded", model=model, cost=cost)
 
 
 @cache
