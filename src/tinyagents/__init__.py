@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Final,
         MessageCompleted,
         MessageDiscarded,
+        PartialOutput,
         ReasoningDelta,
         RefusalDelta,
         TextDelta,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         ToolProgress,
         ToolStarted,
     )
+    from .harness.structured import NativeOutput, Output, PromptedOutput, ToolOutput
     from .harness.tool import Injected, Tool, ToolContext, ToolError, ToolResult, tool
     from .harness.usage import Usage
 
@@ -71,6 +73,7 @@ _HOMES = {
         "TextBlock",
         "ToolCallBlock",
         "ToolMessage",
+        "ToolOutput",
         "ToolResultBlock",
         "UserMessage",
         "dump_messages",
@@ -84,6 +87,7 @@ _HOMES = {
         "Final",
         "MessageCompleted",
         "MessageDiscarded",
+        "PartialOutput",
         "ReasoningDelta",
         "RefusalDelta",
         "TextDelta",
@@ -91,6 +95,7 @@ _HOMES = {
         "ToolProgress",
         "ToolStarted",
     ),
+    "structured": ("NativeOutput", "Output", "PromptedOutput", "ToolOutput"),
     "tool": ("Injected", "Tool", "ToolContext", "ToolError", "ToolResult", "tool"),
     "usage": ("Usage",),
 }
@@ -116,7 +121,11 @@ __all__ = (
     "MessageDiscarded",
     "Middleware",
     "ModelSettings",
+    "NativeOutput",
+    "Output",
+    "PartialOutput",
     "Pause",
+    "PromptedOutput",
     "ProviderExtensionBlock",
     "ReasoningBlock",
     "ReasoningDelta",
@@ -139,6 +148,7 @@ __all__ = (
     "ToolContext",
     "ToolError",
     "ToolMessage",
+    "ToolOutput",
     "ToolProgress",
     "ToolResult",
     "ToolResultBlock",

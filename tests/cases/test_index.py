@@ -133,6 +133,15 @@ CASES: dict[str, list[str]] = {
         "cases/test_stream_faults.py::"
         "test_a_tool_without_the_mark_runs_once_whatever_it_raises",
     ],
+    "C40": [
+        "cases/test_structured.py::"
+        "test_every_strategy_leaves_the_same_value_and_the_same_history",
+    ],
+    "C41": [
+        "cases/test_structured.py::test_a_cut_answer_is_truncated_and_never_a_value",
+        "cases/test_structured.py::test_a_cut_call_of_the_output_is_truncated_too",
+        "cases/test_structured.py::test_a_refusal_is_an_outcome_of_its_own",
+    ],
     "C43": [
         f"{WIRE}/test_strict_schemas.py::"
         "test_a_type_that_strict_mode_refuses_is_caught_locally_on_every_adapter",
@@ -143,6 +152,8 @@ CASES: dict[str, list[str]] = {
         f"{WIRE}/test_strict_schemas.py::test_a_tool_is_strict_unasked_where_its_schema_can_be",
         "cases/test_schemas.py::"
         "test_an_open_and_recursive_type_is_an_answer_and_a_bad_one_is_caught",
+        "cases/test_schemas.py::"
+        "test_an_open_and_recursive_type_is_an_answer_by_a_tool_too",
         "cases/test_schemas.py::"
         "test_an_open_and_recursive_argument_is_taken_and_a_bad_one_is_caught",
     ],

@@ -7,13 +7,14 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from tests.harness.providers.server import serve
-from tinyagents import AgentHarness, AgentRun, tool
+from tinyagents import AgentHarness, AgentRun, ToolOutput, tool
 from tinyagents.harness.events import ModelAdapted
 from tinyagents.harness.model import ModelProfile
 
 from .dialects import (
     ANTHROPIC,
     CHAT,
+    OLLAMA,
     RESPONSES,
     Called,
     Dialect,
@@ -138,3 +139,35 @@ async def test_an_open_and_recursive_argument_is_taken_and_a_bad_one_is_caught(
     check_schema(server.requests[0].document)
     # Anthropic's tools are strict only where that is asked for.
     check_notices(run, told=dialect in (CHAT, RESPONSES))
+
+
+@every_dialect
+@both_ways
+async def test_an_open_and_recursive_type_is_an_answer_by_a_tool_too(
+    stream: bool, dialect: Dialect
+) -> None:
+    # C43
+    can = options(dialect)
+    # Ollama's API cannot force a call, whatever its model can.
+    forced = dialect is not OLLAMA
+    can["profile"] = can["profile"].model_copy(update={"forced_tool_choice": forced})
+    calls = [
+        Called(id=f"k{number}", name="N", arguments=orjson.dumps(value).decode())
+        for number, value in enumerate((BAD, GOOD))
+    ]
+    replies = [dialect.answer(Said(calls=(call,)), stream=stream) for call in calls]
+    async with (
+        serve(in_turn(*replies)) as server,
+        dialect.model(server.url, **can) as model,
+    ):
+        agent = AgentHarness(model=model)
+        if stream:
+            run = await agent.stream(None, "go", output=ToolOutput(N)).result()
+        else:
+            run = await agent.invoke(None, "go", output=ToolOutput(N))
+    assert run.output == N.model_validate(GOOD)
+    assert is_valid(run)
+    assert len(server.requests) == 2
+    check_schema(server.requests[0].document)
+    corrected = server.requests[1].body
+    assert b"tags" in corrected[corrected.rindex(b"many") :]

@@ -16,6 +16,7 @@ from tinyagents.harness.errors import (
     TinyAgentsError,
     ToolTimeoutError,
 )
+from tinyagents.harness.message import AssistantMessage
 
 CLASSES: list[type[TinyAgentsError]] = [
     value
@@ -24,6 +25,7 @@ CLASSES: list[type[TinyAgentsError]] = [
 ]
 
 FACTS: dict[str, Any] = {
+    "answer": AssistantMessage(content="{"),
     "capability": "tool_calling",
     "extra": "sqlite",
     "interrupt_id": "c1:approve:0f",
@@ -86,7 +88,7 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
         "context_overflow", "duplicate_name", "empty_response", "error", "fetch", "fetch_refused",
         "invalid_request", "limit_exceeded", "malformed_response", "media_input", "middleware",
         "missing_dependency", "model_error",
-        "model_not_found", "model_refused", "network", "process", "process_refused", "prompt", "provider_timeout", "rate_limit",
+        "model_not_found", "model_refused", "network", "output_refused", "output_truncated", "process", "process_refused", "prompt", "provider_timeout", "rate_limit",
         "resume", "run_cancelled", "run_timeout", "sandbox_unavailable", "server",
         "structured_output", "subagent_depth",
         "tool_arguments", "tool_failed", "tool_not_found", "tool_refused", "tool_schema", "tool_server",

@@ -16,6 +16,7 @@ from tinyagents import (
     Message,
     MessageCompleted,
     Middleware,
+    PartialOutput,
     ReasoningDelta,
     RefusalDelta,
     RunConfig,
@@ -203,6 +204,8 @@ async def streamed(deps: Deps) -> str:
                     assert_type(text, str)
                 case ReasoningDelta() | RefusalDelta() | ToolCallDelta() | MessageDiscarded():
                     assert_type(chunk.call_id, str)
+                case PartialOutput(value=partial):
+                    assert_type(partial, Answer | None)
                 case MessageCompleted(message=message):
                     assert_type(message, AssistantMessage)
                 case ToolStarted(name=name) | ToolProgress(name=name):

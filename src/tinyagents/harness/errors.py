@@ -26,6 +26,8 @@
     │   ├── ModelRefusedError          the model declined, under a middleware that raises
     │   └── TruncatedResponseError     the answer was cut by the token limit
     ├── StructuredOutputError          the answer does not fit the asked-for type
+    │   ├── OutputRefusedError         the model declined to give one
+    │   └── OutputTruncatedError       it was cut by the token limit
     ├── ToolNotFoundError              the model called a tool that does not exist
     ├── ToolRefusedError               the model called a tool that a hook does not allow
     ├── ToolArgumentsError             the arguments do not fit the tool's schema
@@ -55,6 +57,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from .agent_loop import AgentRun
+    from .message import AssistantMessage
 
 __all__ = (
     "ApprovalError",
@@ -79,6 +82,8 @@ __all__ = (
     "ModelNotFoundError",
     "ModelRefusedError",
     "NetworkError",
+    "OutputRefusedError",
+    "OutputTruncatedError",
     "ProcessError",
     "ProcessRefusedError",
     "PromptError",
@@ -421,17 +426,37 @@ class StructuredOutputError(TinyAgentsError):
         schema_name: The name of the asked-for type.
         text: What the model answered.
         errors: What validation found, one sentence each with the path.
+        answer: The whole message of the model, where it is known.
     """
 
     kind = "structured_output"
 
     def __init__(
-        self, message: str, *, schema_name: str, text: str = "", errors: Sequence[str] = ()
+        self,
+        message: str,
+        *,
+        schema_name: str,
+        text: str = "",
+        errors: Sequence[str] = (),
+        answer: "AssistantMessage | None" = None,
     ) -> None:
         super().__init__(message)
         self.schema_name = schema_name
         self.text = text
         self.errors: tuple[str, ...] = tuple(errors)
+        self.answer = answer
+
+
+class OutputRefusedError(StructuredOutputError):
+    """The model declined to answer, or its provider withheld the answer; ``text`` says what came."""
+
+    kind = "output_refused"
+
+
+class OutputTruncatedError(StructuredOutputError):
+    """The answer was cut by the token limit; ``text`` is the part that came, which may even parse."""
+
+    kind = "output_truncated"
 
 
 class ToolNotFoundError(TinyAgentsError, LookupError):

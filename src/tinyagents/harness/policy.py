@@ -1,11 +1,14 @@
 """What a run does when something goes wrong. The defaults stop rather than guess."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from .errors import ConfigurationError
 from .limits import RunLimits
 from .retry import FallbackPolicy, RetryPolicy
+
+if TYPE_CHECKING:
+    from .model import ResponseFormat
 
 __all__ = (
     "InvalidArgsPolicy",
@@ -139,6 +142,8 @@ class RunPolicy:
     """Raise when the final answer is blank."""
     structured_retries: int = 2
     """How often an answer that does not fit the asked-for type is asked for again."""
+    default_response_format: "ResponseFormat | None" = None
+    """What runs without an ``output`` of their own answer with; the value is their output."""
     unsupported: UnsupportedPolicy = "fail"
     """A request that holds what its model is known not to take, such as images or tools."""
     capture: PayloadCapture = PayloadCapture()

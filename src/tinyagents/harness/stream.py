@@ -5,6 +5,7 @@ Which chunks a stream holds is chosen by mode:
     messages   TextDelta, ReasoningDelta, RefusalDelta, ToolCallDelta, MessageDiscarded,
                MessageCompleted
     tools      ToolStarted, ToolProgress, ToolCompleted
+    output     PartialOutput
     updates    StateUpdate, UsageUpdate, CostUpdate
     events     EventChunk
     final      Final
@@ -12,6 +13,8 @@ Which chunks a stream holds is chosen by mode:
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args
+
+from pydantic import JsonValue
 
 from .cost import CostTotals
 from .message import AssistantMessage, ToolMessage
@@ -29,6 +32,7 @@ __all__ = (
     "Final",
     "MessageCompleted",
     "MessageDiscarded",
+    "PartialOutput",
     "ReasoningDelta",
     "RefusalDelta",
     "StateUpdate",
@@ -42,7 +46,7 @@ __all__ = (
     "UsageUpdate",
 )
 
-StreamMode: TypeAlias = Literal["messages", "tools", "updates", "events", "final"]
+StreamMode: TypeAlias = Literal["messages", "tools", "output", "updates", "events", "final"]
 
 ALL_MODES: frozenset[StreamMode] = frozenset(get_args(StreamMode))
 """Every mode, for a stream that holds all there is."""
@@ -157,6 +161,30 @@ class MessageCompleted(_Chunk):
 
 
 @dataclass(slots=True)
+class PartialOutput(_Chunk, Generic[OutputT]):
+    """The typed answer as far as the model has written it, in a run that was given an ``output``.
+
+    The answer is read again whenever it has grown by an eighth, and at its end, so that the work
+    stays in proportion to its length. Another model call begins it anew. What is final is the
+    run's own output: a function or a validator has not seen this one.
+    """
+
+    type: ClassVar[str] = "partial_output"
+    mode: ClassVar[StreamMode] = "output"
+
+    call_id: str
+    """The model call that writes it."""
+    name: str
+    """Which type it is of, where the output is one of several."""
+    json: JsonValue
+    """What there is, as JSON; its last text may be cut."""
+    value: OutputT | None
+    """The typed value where what there is suffices for one: where no field is missing any more,
+    or may be missing. ``None`` until then, and always where a function or a JSON schema is the
+    output."""
+
+
+@dataclass(slots=True)
 class ToolStarted(_Chunk):
     """A tool begins."""
 
@@ -268,5 +296,6 @@ StreamChunk: TypeAlias = (
     | CostUpdate
     | EventChunk
     | Final[StateT, OutputT]
+    | PartialOutput[OutputT]
 )
 """Any chunk, told apart by class or by ``type``."""

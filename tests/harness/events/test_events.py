@@ -110,6 +110,8 @@ EXTRA = [
     "tool.refused",
     "tool.selection_failed",
     "messages.repaired",
+    "output.invalid",
+    "output.recovered",
     "cache.layout_preserved",
     "cache.layout_changed",
     "cache.prefix_invalidated",
@@ -117,6 +119,10 @@ EXTRA = [
 ]
 
 SAMPLES: dict[str, Any] = {
+    "asks_again": True,
+    "problems": 1,
+    "schema_name": "Answer",
+    "step": "slice",
     "error": "went wrong",
     "error_kind": "server",
     "call_id": "c1",

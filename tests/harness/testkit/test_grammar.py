@@ -14,6 +14,8 @@ from tinyagents.harness.events import (
     ModelCompleted,
     ModelDelta,
     ModelStarted,
+    OutputInvalid,
+    OutputRecovered,
     RetryScheduled,
     RunCompleted,
     RunInterrupted,
@@ -71,6 +73,8 @@ def model(kind: type[AgentEvent], call_id: str = "m", run: str = "r", **fields: 
     more: dict[type[AgentEvent], dict[str, Any]] = {
         ModelStarted: {"model": "default"},
         RetryScheduled: {"attempt": 1},
+        OutputRecovered: {"schema_name": "A", "step": "slice"},
+        OutputInvalid: {"schema_name": "A", "attempt": 1, "problems": 1, "asks_again": True},
     }
     return made(kind, run, call_id=call_id, **more.get(kind, {}), **fields)
 
@@ -100,6 +104,17 @@ VALID: dict[str, list[AgentEvent]] = {
     ),
     "a retry within a call": log(
         START, model(ModelStarted), model(RetryScheduled), model(ModelCompleted), END
+    ),
+    "an answer that is read leniently and does not fit": log(
+        START,
+        model(ModelStarted),
+        model(ModelCompleted),
+        model(OutputRecovered),
+        model(OutputInvalid),
+        model(RetryScheduled),
+        model(ModelStarted, "m2"),
+        model(ModelCompleted, "m2"),
+        END,
     ),
     "a retry after an answer": log(
         START,
@@ -192,6 +207,7 @@ def test_a_log_in_order_is_accepted(name: str) -> None:
             log(START, model(ModelStarted), model(ModelCompleted), model(ModelStarted), END),
             "the model call `m` was started before",
         ),
+        (log(START, model(ModelStarted), model(OutputInvalid)), "`m` has not ended yet"),
         (log(START, model(RetryScheduled), END), "neither open nor the one answered last"),
         (
             log(

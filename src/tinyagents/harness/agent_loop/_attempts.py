@@ -20,7 +20,7 @@ from ..model import (
 from ..retry import RetryPolicy
 from ..text import error_text
 from ._account import partial_usage, record_usage
-from ._request import fit_to_model, with_tools_in_words
+from ._request import fit_to_model, suited_copy
 from ._run import LoopRun, OpenCall
 from ._shown import ShownPieces
 
@@ -127,9 +127,9 @@ def _fall_back(
             following, request.required_capabilities, requested=name
         )
         if isinstance(found, ModelBinding):
-            found = with_tools_in_words(run, request, found)
+            suiting, found = suited_copy(run, request, found)
             try:
-                fitted = fit_to_model(run, request, found)
+                fitted = fit_to_model(run, suiting, found)
             except CapabilityError as refusal:
                 found = refusal.message
             else:
@@ -219,8 +219,9 @@ async def _read_stream(
     ctx, call_id = run.ctx, call.id
     feed = run.feed if run.feed is not None and run.feed.shows_messages else None
     hooks, shown = run.spec.middleware, None
-    if hooks.filter_deltas or hooks.on_model_delta or ctx.events.listened:
-        shown = ShownPieces(run, call_id)
+    output = run.output if run.feed is not None and run.feed.shows_output else None
+    if output or hooks.filter_deltas or hooks.on_model_delta or ctx.events.listened:
+        shown = ShownPieces(run, call_id, output)
     began, first = ctx.clock.monotonic(), None
     pieces: list[str] | None = None
     async with closing_stream(binding.model.stream(request, ctx=ctx)) as stream:
@@ -247,13 +248,14 @@ async def _read_stream(
                 continue
             else:
                 behind = feed.text(call_id, text) if text else feed.delta(call_id, item)
-            if behind and feed is not None:
-                await _room(feed, scope)
+            if behind and run.feed is not None:
+                await _room(run.feed, scope)
     call.shown = merger.kinds
-    if shown is not None and shown.filtered:
-        if await shown.end() and feed is not None:
-            await _room(feed, scope)
-        call.shown = shown.kinds
+    if shown is not None:
+        if await shown.end() and run.feed is not None:
+            await _room(run.feed, scope)
+        if shown.filtered:
+            call.shown = shown.kinds
     response = merger.response()
     response.timing.first_token = first
     call.merger = None

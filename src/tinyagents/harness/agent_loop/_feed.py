@@ -14,6 +14,7 @@ from ..stream import (
     Final,
     MessageCompleted,
     MessageDiscarded,
+    PartialOutput,
     ReasoningDelta,
     RefusalDelta,
     StreamChunk,
@@ -25,6 +26,7 @@ from ..stream import (
     ToolStarted,
     UsageUpdate,
 )
+from ..structured import PartialAnswer
 from ..usage import Usage
 from ._result import AgentRun
 
@@ -44,7 +46,16 @@ class Outlet(Protocol):
 class Feed:
     """Turns what happens in a run into the chunks of the wanted modes, numbered in order."""
 
-    __slots__ = ("_offset", "_origin", "_outlet", "_put", "_tools", "_updates", "shows_messages")
+    __slots__ = (
+        "_offset",
+        "_origin",
+        "_outlet",
+        "_put",
+        "_tools",
+        "_updates",
+        "shows_messages",
+        "shows_output",
+    )
 
     def __init__(self, outlet: Outlet, origin: EventOrigin, modes: Collection[StreamMode]) -> None:
         self._outlet = outlet
@@ -53,6 +64,8 @@ class Feed:
         self._offset = 0
         self.shows_messages: bool = "messages" in modes
         """Whether pieces of answers are wanted: :meth:`delta` and :meth:`text` do not ask again."""
+        self.shows_output: bool = "output" in modes
+        """Whether the typed answer is wanted while it is written."""
         self._tools = "tools" in modes
         self._updates = "updates" in modes
 
@@ -82,6 +95,12 @@ class Feed:
         offset = self._offset
         self._offset = offset + 1
         return self._put(TextDelta(self._origin, offset, text, call_id))
+
+    def partial_output(self, call_id: str, answer: PartialAnswer) -> bool:
+        """Show the typed answer so far, and tell whether to wait for :meth:`room`."""
+        number = self._number()
+        chunk = PartialOutput(self._origin, number, call_id, answer.name, answer.json, answer.value)
+        return self._put(chunk)
 
     async def room(self) -> None:
         """Wait until whoever reads has caught up."""

@@ -8,7 +8,7 @@ from ..middleware import around, run_hooks
 from ..model import ModelBinding, ModelRequest, ModelResponse
 from ._account import account
 from ._attempts import call_with_retries, charge, checked_response, give_up_answer
-from ._request import build_request, choose_model, plan_output, system_messages
+from ._request import build_request, choose_model, system_messages
 from ._run import LoopRun, OpenCall
 from ._snapshot import Phase
 
@@ -40,8 +40,6 @@ async def call_model(run: LoopRun) -> Phase:
             return "call_model"
         request.messages = repair_messages(request.messages).messages
     binding = choose_model(run, request)
-    if run.output is not None:
-        plan_output(run, run.output, request, binding)
     call = _open_call(run, binding)
     if hooks.wrap_model:
         innermost = partial(_call_as_changed, run, call, binding)

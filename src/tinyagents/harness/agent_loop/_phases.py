@@ -6,9 +6,7 @@ start → compact → prepare → call_model → decide ─┬→ call_tools →
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
-
-from pydantic import JsonValue
+from typing import TypeAlias
 
 from ..context import Control, Interrupt, Jump, Pause, StopWithFinal
 from ..errors import (
@@ -16,15 +14,14 @@ from ..errors import (
     InvalidRequestError,
     LimitExceededError,
     RunTimeoutError,
-    StructuredOutputError,
     SubAgentDepthError,
     TruncatedResponseError,
 )
 from ..limits import LimitKind
-from ..message import AssistantMessage, ToolCallBlock, ToolMessage, UserMessage
+from ..message import AssistantMessage, UserMessage
 from ..middleware import run_compact_hooks, run_hooks
-from ..structured import OutputSpec
 from ._model_call import call_model
+from ._output import raise_if_cut, structured, take_last_answer, take_output_calls
 from ._run import LoopRun, waiting_requests
 from ._snapshot import InterruptRequest, Phase
 from ._tool_calls import (
@@ -150,10 +147,12 @@ async def start(run: LoopRun) -> Phase:
             depth=ctx.depth,
             maximum=run.limits.max_depth,
         )
-    if run.output is not None and run.output.name in run.tools:
-        raise InvalidRequestError(
-            f"the output type and a tool are both named `{run.output.name}`: rename one"
-        )
+    if run.output is not None:
+        for name in run.output.tool_names:
+            if name in run.tools:
+                raise InvalidRequestError(
+                    f"the output type and a tool are both named `{name}`: rename one"
+                )
     if len(snapshot.messages) > 1 or snapshot.messages[0].role in ("assistant", "tool"):
         run.repair_input()
         if not snapshot.messages:
@@ -197,13 +196,15 @@ async def decide(run: LoopRun) -> Phase:
     repeats = snapshot.repeats
     calls = run.calls
     if calls and snapshot.finish_reason == "length":
+        raise_if_cut(run)
         return _truncated_calls(run, len(calls))
     repeats.truncated_calls = 0
-    if calls and run.single_call:
+    if calls and run.single_call and not _gives_output(run):
         settle(run, "a single model call runs no tools")
         snapshot.status = "completed"
         return "finish"
     if snapshot.tools_off:
+        await take_last_answer(run)
         return stop(run, snapshot.reason or "limit")
     cut_to_nothing = not calls and snapshot.finish_reason == "length" and _is_blank(message)
     if cut_to_nothing and repeats.truncated_empty < run.policy.truncated_empty_retries:
@@ -225,6 +226,11 @@ async def decide(run: LoopRun) -> Phase:
         raise EmptyResponseError("the model's final answer is empty")
     snapshot.status = "completed"
     return "finish"
+
+
+def _gives_output(run: LoopRun) -> bool:
+    output = run.output
+    return output is not None and any(call.name in output.tool_names for call in run.calls)
 
 
 def _is_blank(message: AssistantMessage) -> bool:
@@ -281,8 +287,8 @@ async def call_tools(run: LoopRun) -> Phase:
         await take_workspace(run)  # of a run that begins here, as one that makes a single call does
     if not snapshot.pending:
         open_turn(run)
-        if run.output is not None and snapshot.structured_by_tool:
-            phase = _take_structured_calls(run, run.output)
+        if run.output is not None:
+            phase = await take_output_calls(run, run.output)
             if phase is not None:
                 return phase
     remaining = run.limits.max_tool_calls - snapshot.counters.tool_calls
@@ -305,101 +311,6 @@ async def call_tools(run: LoopRun) -> Phase:
     if over and run.ctx.control is None:
         return _limit_over(run, "tool_calls", run.limits.max_tool_calls)
     return _next_turn(run)
-
-
-def _take_structured_calls(run: LoopRun, output: OutputSpec[Any]) -> Phase | None:
-    """Take the answer out of the calls of the output tool.
-
-    Returns:
-        Where to go when there were no other calls; ``None`` to run those.
-    """
-    snapshot = run.snapshot
-    problem: StructuredOutputError | None = None
-    taken = others = False
-    for pending, call in zip(snapshot.pending, run.calls, strict=True):
-        if call.name != output.name:
-            others = True
-            continue
-        text, error = "The answer was received.", None
-        try:
-            snapshot.structured, run.output_value = _structured_value(output, call)
-            snapshot.has_structured = taken = True
-        except StructuredOutputError as exc:
-            problem = error = exc
-            text = f"{exc.message}. Call `{output.name}` again with a full answer."
-        pending.state = "done"
-        pending.result = ToolMessage(
-            tool_call_id=call.id, name=call.name, content=text, is_error=error is not None
-        )
-    if others:
-        if taken or problem is not None:
-            run.ctx.emit("control.applied", control="structured_with_tool_calls")
-        return None
-    close_turn(run)
-    if problem is not None and not taken:
-        return _ask_again(run, problem)
-    snapshot.status = "completed"
-    return "finish"
-
-
-def _structured_value(output: OutputSpec[Any], call: ToolCallBlock) -> tuple[JsonValue, Any]:
-    """Return the answer in a call's arguments, as JSON and as the typed value."""
-    if call.invalid is not None:
-        return output.parse(call.invalid.raw)
-    return call.arguments, output.check(call.arguments)
-
-
-async def structured(run: LoopRun) -> Phase:
-    """Take the typed answer out of the last answer's text, or ask again."""
-    snapshot, output = run.snapshot, run.output
-    assert output is not None
-    message = last_answer(run)
-    if snapshot.has_structured and not message.text.strip():
-        snapshot.status = "completed"
-        return "finish"
-    if (refusal := message.refusal) is not None or snapshot.finish_reason == "refusal":
-        raise StructuredOutputError(
-            f"the model refused to answer: {refusal or message.text}",
-            schema_name=output.name,
-            text=refusal or message.text,
-        )
-    if snapshot.finish_reason == "length":
-        raise StructuredOutputError(
-            f"the answer was cut by the token limit before `{output.name}` was complete; "
-            "raise `max_tokens`",
-            schema_name=output.name,
-            text=message.text,
-        )
-    try:
-        value, run.output_value = output.parse(message.text)
-    except StructuredOutputError as error:
-        if snapshot.has_structured:
-            snapshot.status = "completed"
-            return "finish"
-        phase = _ask_again(run, error)
-        way = f"by calling `{output.name}`" if snapshot.structured_by_tool else "as JSON alone"
-        snapshot.messages.append(
-            UserMessage(content=f"{error.message}. Give the whole answer again, {way}.")
-        )
-        return phase
-    snapshot.structured, snapshot.has_structured = value, True
-    snapshot.status = "completed"
-    return "finish"
-
-
-def _ask_again(run: LoopRun, error: StructuredOutputError) -> Phase:
-    repeats = run.snapshot.repeats
-    if repeats.structured >= run.policy.structured_retries:
-        raise error
-    repeats.structured += 1
-    run.ctx.emit(
-        "retry.scheduled",
-        call_id=run.model_call_id,
-        attempt=repeats.structured,
-        error=error.message,
-        error_kind=error.kind,
-    )
-    return "prepare"
 
 
 async def finish(run: LoopRun) -> Phase:

@@ -2,11 +2,10 @@
 
 import inspect
 from dataclasses import replace
-from typing import Any
 
 from ..message import Message, SystemMessage
 from ..model import FittedRequest, ModelBinding, ModelProfile, ModelRequest, fit_request
-from ..structured import OutputSpec
+from ._output_plan import plan_output, take_back_output
 from ._run import LoopRun, SystemFunction
 
 
@@ -46,10 +45,36 @@ def choose_model(run: LoopRun, request: ModelRequest) -> ModelBinding:
         )
     if snapshot.repeats.max_tokens is not None:
         _keep_raised_limit_within(request, binding.model.profile)
-    return with_tools_in_words(run, request, binding)
+    return suited(run, request, binding)
 
 
-def with_tools_in_words(run: LoopRun, request: ModelRequest, binding: ModelBinding) -> ModelBinding:
+def suited_copy(
+    run: LoopRun, request: ModelRequest, binding: ModelBinding
+) -> tuple[ModelRequest, ModelBinding]:
+    """Return what :func:`suited` makes of a request that stays as it is, and of the binding."""
+    if run.output is not None:
+        request = replace(request)
+    return request, suited(run, request, binding)
+
+
+def suited(run: LoopRun, request: ModelRequest, binding: ModelBinding) -> ModelBinding:
+    """Ask for the typed answer, if there is to be one, in the way that suits the model.
+
+    Returns:
+        The binding, with the tools told in words where the model needs that.
+    """
+    output = run.output
+    if output is None:
+        return _with_tools_in_words(run, request, binding)
+    take_back_output(output, request)
+    binding = _with_tools_in_words(run, request, binding)
+    plan_output(run, output, request, binding)
+    return _with_tools_in_words(run, request, binding)
+
+
+def _with_tools_in_words(
+    run: LoopRun, request: ModelRequest, binding: ModelBinding
+) -> ModelBinding:
     """Return the binding, with a model that cannot call tools made into one that is told of them.
 
     That is done where tools are offered and the policy is to degrade.
@@ -84,20 +109,3 @@ def _keep_raised_limit_within(request: ModelRequest, profile: ModelProfile) -> N
     most, asked = profile.max_output_tokens, request.settings.max_tokens
     if most is not None and asked is not None and asked > most:
         request.settings = request.settings.model_copy(update={"max_tokens": most})
-
-
-def plan_output(
-    run: LoopRun, output: OutputSpec[Any], request: ModelRequest, binding: ModelBinding
-) -> None:
-    """Add the output type to the request in the way that suits the model."""
-    run.snapshot.structured_by_tool = False
-    if request.response_format is not None or run.snapshot.tools_off:
-        return
-    profile = binding.model.profile
-    if output.strategy_for(profile) == "native":
-        request.response_format = output.response_format()
-        return
-    run.snapshot.structured_by_tool = True
-    if not request.tools and profile.forced_tool_choice is not False:
-        request.tool_choice = "required"
-    request.tools = (*request.tools, output.tool_schema())

@@ -30,7 +30,7 @@ from ..model import (
     ToolSchema,
 )
 from ..policy import RunPolicy
-from ..structured import OutputSpec
+from ..structured import OutputSpec, OutputValidator, restored_output
 from ..tool import BoundCall, Tool, ToolRegistry, ToolResult
 from ..workspace import WorkspaceDescriptor, WorkspaceIsolation
 from ._result import AgentRun
@@ -61,6 +61,10 @@ class AgentSpec:
     ids: IdGenerator
     sleep: Sleep
     listeners: tuple[ListenerLike, ...]
+    output: OutputSpec[Any] | None = None
+    """What runs answer with that are not asked for anything else."""
+    output_validators: tuple[OutputValidator, ...] = ()
+    """Look at the typed answers of all runs."""
     workspace: WorkspaceDescriptor | None = None
     """The files that runs may touch."""
     isolation: WorkspaceIsolation | None = None
@@ -219,6 +223,11 @@ class LoopRun:
         """The ids of tool calls that are taken, each with how many numbers were tried on it."""
 
     @property
+    def has_plain_output(self) -> bool:
+        """Whether an answer that fits is the output, with no function to call and no validator."""
+        return self.output is not None and self.output.is_plain and not self.spec.output_validators
+
+    @property
     def model_call_id(self) -> str:
         """The id of the latest model call."""
         return f"{self.ctx.origin.run_id}-model-{self.snapshot.counters.model_calls}"
@@ -319,9 +328,16 @@ class LoopRun:
         snapshot = self.snapshot
         self.remember_call_ids()
         if snapshot.has_structured and self.output is not None:
-            self.output_value = self.output.check(snapshot.structured)
+            self._restore_output(self.output)
         if announce:
             self.ctx.emit("run.started", resumed=True)
+
+    def _restore_output(self, output: OutputSpec[Any]) -> None:
+        snapshot = self.snapshot
+        if self.has_plain_output:
+            self.output_value = output.check(snapshot.structured)
+        elif snapshot.structured_done:
+            self.output_value = restored_output(output, snapshot.structured, snapshot.structured_as)
 
     def remember_call_ids(self) -> None:
         """Take note of the ids of the transcript's tool calls."""

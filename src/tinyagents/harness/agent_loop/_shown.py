@@ -7,6 +7,7 @@ from ..errors import ModelError
 from ..message import AssistantMessage, Block
 from ..middleware import DeltaFilter, ModelDelta
 from ..model import MessageDelta, PieceKind, ToolCallDelta
+from ..structured import OutputSpec, PartialAnswer, PartialReader
 from ..text import encode_json
 from ._run import LoopRun
 
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
 class ShownPieces:
     """The pieces of one attempt at an answer, on their way to whoever sees them."""
 
-    __slots__ = ("_call_id", "_feed", "_filters", "_run", "kinds")
+    __slots__ = ("_call_id", "_feed", "_filters", "_partial", "_run", "kinds")
 
-    def __init__(self, run: LoopRun, call_id: str) -> None:
+    def __init__(self, run: LoopRun, call_id: str, output: OutputSpec[Any] | None = None) -> None:
         self._run = run
         self._call_id = call_id
         feed = run.feed
         self._feed: Feed | None = feed if feed is not None and feed.shows_messages else None
+        self._partial: PartialReader | None = None
+        if output is not None:
+            self._partial = PartialReader(output, by_tool=run.snapshot.structured_by_tool)
         try:
             made = [make(run.ctx) for _, make in run.spec.middleware.filter_deltas]
         except ModelError as error:
@@ -57,7 +61,15 @@ class ShownPieces:
         except ModelError as error:
             self._note(error)
             raise
+        if self._partial is not None:
+            behind = self._show_partial(self._partial.end()) or behind
         return behind
+
+    def _show_partial(self, answer: PartialAnswer | None) -> bool:
+        feed = self._run.feed
+        return (
+            answer is not None and feed is not None and feed.partial_output(self._call_id, answer)
+        )
 
     def _note(self, error: ModelError) -> None:
         """Put down that a hook has raised it: it is no failure of the model, to be retried."""
@@ -82,7 +94,10 @@ class ShownPieces:
             await hook(run.ctx, item)
         if run.ctx.events.listened:
             _tell(run, self._call_id, item)
-        return self._feed is not None and self._feed.delta(self._call_id, item)
+        behind = self._feed is not None and self._feed.delta(self._call_id, item)
+        if self._partial is not None:
+            behind = self._show_partial(self._partial.take(item)) or behind
+        return behind
 
 
 def show_rest(

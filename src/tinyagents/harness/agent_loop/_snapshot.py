@@ -190,8 +190,12 @@ class RunSnapshot:
     structured_by_tool: bool = False
     """Whether the last call offered the output schema as a tool."""
     structured: JsonValue = None
-    """The structured answer as JSON."""
+    """The structured answer as JSON; once it is done, the output that it became."""
     has_structured: bool = False
+    structured_as: str = ""
+    """Which of several output types it is of."""
+    structured_done: bool = False
+    """Whether its function was called and the validators have seen it, where there are any."""
     final_text: str | None = None
     """An answer that a hook gave in the model's place."""
     next_event: int = 0

@@ -185,6 +185,34 @@ class RetryScheduled(AgentEvent, frozen=True):
     error_kind: str | None = None
 
 
+class OutputInvalid(AgentEvent, frozen=True):
+    """An answer does not fit the type that was asked for, or a validator did not accept it."""
+
+    kind: Literal["output.invalid"] = "output.invalid"
+    call_id: str
+    """The model call that gave it."""
+    schema_name: str
+    attempt: int
+    """How many answers in a row did not fit, this one included."""
+    problems: int
+    """How many things are wrong with it."""
+    errors: tuple[str, ...] | None = None
+    """What is wrong; only when model payloads are captured, for it may quote the answer."""
+    asks_again: bool
+    """Whether the model is asked again; else the run ends with the error."""
+
+
+class OutputRecovered(AgentEvent, frozen=True):
+    """An answer was used that is no JSON as it stands."""
+
+    kind: Literal["output.recovered"] = "output.recovered"
+    call_id: str
+    """The model call that gave it."""
+    schema_name: str
+    step: str
+    """How it was read: see :data:`tinyagents.harness.structured.LadderStep`."""
+
+
 class RateLimitWaited(AgentEvent, frozen=True):
     """A rate limiter held a call back."""
 

@@ -2,7 +2,14 @@
 
 from ._arguments import first_object, parse_arguments
 from ._chat_model import ChatModel
-from ._fit import FittedRequest, fit_request, told_format, told_media
+from ._fit import (
+    FittedRequest,
+    fit_request,
+    instructed,
+    schema_instruction,
+    told_format,
+    told_media,
+)
 from ._profile import MEDIA, CapabilitySet, Modality, ModelProfile
 from ._registry import ModelBinding, ModelRegistry
 from ._request import (
@@ -79,8 +86,10 @@ __all__ = (
     "drain",
     "first_object",
     "fit_request",
+    "instructed",
     "merge_stream",
     "parse_arguments",
+    "schema_instruction",
     "side_call",
     "told_format",
     "told_media",

@@ -1,12 +1,12 @@
 """Whether a model can take a request, and how to make one that it can take. Nothing is sent."""
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..errors import CapabilityError
 from ..message import AudioBlock, Block, FileBlock, ImageBlock, Message, SystemMessage, TextBlock
-from ..text import dump_json
+from ..text import JsonObject, dump_json
 from ._profile import ModelProfile
 from ._request import JsonObjectFormat, JsonSchemaFormat, ModelRequest, NamedTool, ReasoningConfig
 
@@ -64,15 +64,28 @@ def told_format(request: ModelRequest) -> ModelRequest:
     """Return a request whose form of the answer is asked for in words; nobody holds the model to it."""
     match request.response_format:
         case JsonSchemaFormat(schema=schema):
-            text = (
-                "Answer with JSON alone, without any text around it, that fits this JSON Schema:\n"
-                f"{dump_json(schema)}"
-            )
+            text = schema_instruction(schema)
         case JsonObjectFormat():
             text = "Answer with one JSON object alone, without any text around it."
         case _:
             return request
-    return _instructed(replace(request, response_format=None), text)
+    return _told(replace(request, response_format=None), text)
+
+
+def schema_instruction(schema: JsonObject) -> str:
+    """Return the words that ask for an answer of this schema."""
+    return (
+        "Answer with JSON alone, without any text around it, that fits this JSON Schema:\n"
+        f"{dump_json(schema)}"
+    )
+
+
+def instructed(messages: Sequence[Message], instruction: SystemMessage) -> list[Message]:
+    """Return the messages with an instruction behind those at the beginning."""
+    lead = 0
+    while lead < len(messages) and messages[lead].role == "system":
+        lead += 1
+    return [*messages[:lead], instruction, *messages[lead:]]
 
 
 def told_media(block: Block) -> TextBlock:
@@ -158,7 +171,7 @@ class _Fitting:
         self._concede("forced_tool_choice", "a forced tool choice", "asked for in words")
         wanted = f"the tool `{choice.name}`" if isinstance(choice, NamedTool) else "a tool"
         self.request = replace(self.request, tool_choice="auto")
-        self.request = _instructed(self.request, f"Call {wanted} now; do not answer in text.")
+        self.request = _told(self.request, f"Call {wanted} now; do not answer in text.")
 
     def fit_format(self) -> None:
         wanted, profile = self.request.response_format, self.profile
@@ -235,14 +248,8 @@ def _asked_of_reasoning(config: ReasoningConfig) -> str:
     return ", ".join(words for words, is_asked in asked if is_asked)
 
 
-def _instructed(request: ModelRequest, text: str) -> ModelRequest:
-    """Return a request with an instruction behind those at the beginning."""
-    messages = request.messages
-    lead = 0
-    while lead < len(messages) and messages[lead].role == "system":
-        lead += 1
-    told: list[Message] = [*messages[:lead], SystemMessage(content=text), *messages[lead:]]
-    return replace(request, messages=told)
+def _told(request: ModelRequest, text: str) -> ModelRequest:
+    return replace(request, messages=instructed(request.messages, SystemMessage(content=text)))
 
 
 def _holds(message: Message, kinds: AbstractSet[str]) -> bool:

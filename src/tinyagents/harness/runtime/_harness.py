@@ -1,8 +1,8 @@
 """AgentHarness: an agent as a value, and the ways to run it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 import anyio
 from typing_extensions import Unpack
@@ -11,13 +11,21 @@ from ..agent_loop import AgentRun, AgentSpec, RunSnapshot, drive, step
 from ..clock import Clock, Sleep, SystemClock
 from ..concurrency import in_event_loop
 from ..context import RunConfig
-from ..errors import InvalidRequestError, ResumeError
+from ..errors import ConfigurationError, InvalidRequestError, ResumeError
 from ..events import ListenerLike
 from ..ids import IdGenerator, RandomIds
 from ..limits import RunLimits
 from ..middleware import Middleware, MiddlewareStack
-from ..model import ModelRegistry, ModelResponse, ModelSettings
+from ..model import (
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    ModelRegistry,
+    ModelResponse,
+    ModelSettings,
+    ResponseFormat,
+)
 from ..policy import RunPolicy
+from ..structured import OutputSpec, OutputType, OutputValidator, check_validators, spec_of_format
 from ..tool import ToolContext, ToolLike, ToolRegistry
 from ._handle import ChunkLog, RunHandle
 from ._open import (
@@ -71,10 +79,12 @@ class AgentHarness:
         name: What events call the agent.
         workspace: The files that tools may touch: a folder, a :class:`WorkspaceDescriptor`, or a
             :class:`WorkspaceIsolation`, which gives each run files of its own.
+        output_validators: Functions that look at the typed answer of every run before it is used:
+            see :data:`~tinyagents.harness.structured.OutputValidator`.
 
     Raises:
         ConfigurationError: No model is given, or ``model`` names none of ``models``; or
-            ``workspace`` is none.
+            ``workspace``, a validator or the policy's response format is none.
         DuplicateNameError: Two models or two tools share a name.
     """
 
@@ -95,6 +105,7 @@ class AgentHarness:
         sleep: Sleep | None = None,
         name: str | None = None,
         workspace: WorkspaceLike | None = None,
+        output_validators: Sequence[OutputValidator] = (),
     ) -> None:
         policy = policy or RunPolicy()
         if limits is not None:
@@ -113,6 +124,8 @@ class AgentHarness:
             ids=ids or RandomIds(),
             sleep=sleep or anyio.sleep,
             listeners=event_listeners(listeners),
+            output=_default_output(policy),
+            output_validators=check_validators(output_validators),
             workspace=shared,
             isolation=isolation,
         )
@@ -160,6 +173,7 @@ class AgentHarness:
         sleep: Sleep | None = None,
         name: str | None = None,
         workspace: WorkspaceLike | None = None,
+        output_validators: Sequence[OutputValidator] | None = None,
     ) -> "AgentHarness":
         """Return a copy with what is given in place of its own; what is ``None`` stays."""
         old = self._spec
@@ -183,6 +197,12 @@ class AgentHarness:
             policy=changed_policy,
             settings=settings or old.settings,
             listeners=old.listeners if listeners is None else event_listeners(listeners),
+            output=old.output if policy is None else _default_output(policy),
+            output_validators=(
+                old.output_validators
+                if output_validators is None
+                else check_validators(output_validators)
+            ),
             clock=clock or old.clock,
             ids=ids or old.ids,
             sleep=sleep or old.sleep,
@@ -212,7 +232,16 @@ class AgentHarness:
         state: StateT,
         input: AgentInput | RunSnapshot,
         *,
-        output: type[T],
+        output: Callable[..., Awaitable[T]],
+        **options: Unpack[RunOptions],
+    ) -> AgentRun[StateT, T]: ...
+    @overload
+    async def invoke(
+        self,
+        state: StateT,
+        input: AgentInput | RunSnapshot,
+        *,
+        output: OutputType[T],
         **options: Unpack[RunOptions],
     ) -> AgentRun[StateT, T]: ...
     @overload
@@ -237,7 +266,8 @@ class AgentHarness:
         Args:
             state: The application's own object, handed on to tools and hooks as it is.
             input: The user's words, messages, or a snapshot to go on from.
-            output: The type that the final answer must have, or a JSON schema.
+            output: What the final answer must be: a type, a function that takes it, a list of these,
+                a JSON schema, or one of them in an :class:`~tinyagents.harness.structured.Output`.
             options: ``data`` (the run's dependencies, ``ctx.data`` for tools and hooks), ``config``
                 (a :class:`RunConfig`: identity, tags, lower limits), ``context`` (the run that this
                 one is part of; or a tool's own context, and then the tool call waits for what this
@@ -274,7 +304,17 @@ class AgentHarness:
         state: StateT,
         input: AgentInput | RunSnapshot,
         *,
-        output: type[T],
+        output: Callable[..., Awaitable[T]],
+        modes: "Iterable[StreamMode] | StreamMode" = ...,
+        **options: Unpack[RunOptions],
+    ) -> AgentStream[StateT, T]: ...
+    @overload
+    def stream(
+        self,
+        state: StateT,
+        input: AgentInput | RunSnapshot,
+        *,
+        output: OutputType[T],
         modes: "Iterable[StreamMode] | StreamMode" = ...,
         **options: Unpack[RunOptions],
     ) -> AgentStream[StateT, T]: ...
@@ -304,7 +344,8 @@ class AgentHarness:
         Args:
             state: The application's own object, handed on to tools and hooks as it is.
             input: The user's words, messages, or a snapshot to go on from.
-            output: The type that the final answer must have, or a JSON schema.
+            output: What the final answer must be: a type, a function that takes it, a list of these,
+                a JSON schema, or one of them in an :class:`~tinyagents.harness.structured.Output`.
             modes: Which chunks the stream holds: see :mod:`tinyagents.harness.stream`.
             options: Those of :meth:`invoke`.
 
@@ -333,7 +374,17 @@ class AgentHarness:
         state: StateT,
         input: AgentInput | RunSnapshot,
         *,
-        output: type[T],
+        output: Callable[..., Awaitable[T]],
+        modes: "Iterable[StreamMode] | StreamMode" = ...,
+        **options: Unpack[RunOptions],
+    ) -> RunHandle[StateT, T]: ...
+    @overload
+    def start(
+        self,
+        state: StateT,
+        input: AgentInput | RunSnapshot,
+        *,
+        output: OutputType[T],
         modes: "Iterable[StreamMode] | StreamMode" = ...,
         **options: Unpack[RunOptions],
     ) -> RunHandle[StateT, T]: ...
@@ -361,7 +412,8 @@ class AgentHarness:
         Args:
             state: The application's own object, handed on to tools and hooks as it is.
             input: The user's words, messages, or a snapshot to go on from.
-            output: The type that the final answer must have, or a JSON schema.
+            output: What the final answer must be: a type, a function that takes it, a list of these,
+                a JSON schema, or one of them in an :class:`~tinyagents.harness.structured.Output`.
             modes: Which chunks the handle keeps for its subscribers, from the first one on: see
                 :mod:`tinyagents.harness.stream`. With ``()`` it keeps none.
             options: Those of :meth:`invoke`.
@@ -400,7 +452,17 @@ class AgentHarness:
         snapshot: RunSnapshot | str | bytes | Mapping[str, Any],
         state: StateT,
         *,
-        output: type[T],
+        output: Callable[..., Awaitable[T]],
+        input: AgentInput | None = ...,
+        **options: Unpack[RunOptions],
+    ) -> AgentRun[StateT, T]: ...
+    @overload
+    async def resume(
+        self,
+        snapshot: RunSnapshot | str | bytes | Mapping[str, Any],
+        state: StateT,
+        *,
+        output: OutputType[T],
         input: AgentInput | None = ...,
         **options: Unpack[RunOptions],
     ) -> AgentRun[StateT, T]: ...
@@ -431,7 +493,8 @@ class AgentHarness:
             snapshot: The run's ``snapshot``, or what it was stored as.
             state: The application's own object; it is not part of the snapshot.
             input: What the user says now, added to the transcript.
-            output: The type that the final answer must have, or a JSON schema.
+            output: What the final answer must be: a type, a function that takes it, a list of these,
+                a JSON schema, or one of them in an :class:`~tinyagents.harness.structured.Output`.
             options: See :class:`RunOptions`; ``answers`` holds the answers to the run's interrupts.
 
         Raises:
@@ -527,7 +590,16 @@ class AgentHarness:
         state: StateT,
         input: AgentInput | RunSnapshot,
         *,
-        output: type[T],
+        output: Callable[..., Awaitable[T]],
+        **options: Unpack[RunOptions],
+    ) -> AgentRun[StateT, T]: ...
+    @overload
+    def invoke_sync(
+        self,
+        state: StateT,
+        input: AgentInput | RunSnapshot,
+        *,
+        output: OutputType[T],
         **options: Unpack[RunOptions],
     ) -> AgentRun[StateT, T]: ...
     @overload
@@ -571,3 +643,19 @@ def _changed_models(
     if models is not None:
         return model_registry(model, models)
     return old if model is None else with_model(old, model)
+
+
+def _default_output(policy: RunPolicy) -> OutputSpec[Any] | None:
+    wanted = policy.default_response_format
+    if wanted is None:
+        return None
+    if not _is_format(wanted):
+        raise ConfigurationError(
+            f"`RunPolicy.default_response_format` is {wanted!r}: pass a `JsonSchemaFormat` or a "
+            "`JsonObjectFormat`, and types as the `output` of a run"
+        )
+    return spec_of_format(wanted)
+
+
+def _is_format(wanted: object) -> TypeGuard[ResponseFormat]:
+    return isinstance(wanted, JsonObjectFormat | JsonSchemaFormat)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import TypeIs
 
@@ -22,7 +22,7 @@ from ..message import (
 from ..model import ChatModel, ModelRegistry
 from ..policy import RunPolicy
 from ..prompt import PromptTemplate
-from ..structured import OutputSpec
+from ..structured import output_spec
 from ..tool import ToolContext, ToolRegistry
 from ._options import AgentInput, ModelLike, RunOptions, SystemPrompt
 from ._resume import check_config, continued, reconfigured
@@ -79,7 +79,7 @@ def open_run(
         known = ", ".join(sorted(RunOptions.__optional_keys__))
         hint = "; limits go into config=RunConfig(limits=…)" if "limits" in unknown else ""
         raise TypeError(f"a run has no option {names}; there are {known}{hint}")
-    if snapshot.phase == "structured" and output is None:
+    if snapshot.phase == "structured" and output is None and spec.output is None:
         raise ResumeError("the run's typed answer is yet to be read: pass `output=` as before")
     parent = _parent(options)
     if parent is not None and parent.is_foreign_thread():
@@ -99,7 +99,7 @@ def open_run(
         snapshot,
         ctx,
         tools=registry,
-        output=None if output is None else _output_spec(output),
+        output=spec.output if output is None else output_spec(output),
         guarded=token is not None,
         override=override,
     )
@@ -370,11 +370,3 @@ def _new_context(
         notes=snapshot.notes,
         workspace=config.workspace,
     )
-
-
-def _output_spec(output: Any) -> OutputSpec[Any]:
-    return output if _is_spec(output) else OutputSpec(output)
-
-
-def _is_spec(output: Any) -> TypeGuard[OutputSpec[Any]]:
-    return isinstance(output, OutputSpec)

@@ -94,6 +94,7 @@ def continued(stored: SnapshotLike, answers: Any, messages: list[Message]) -> Ru
                 f"the run has ended as `{snapshot.status}`: pass `input=` to say something new"
             )
         snapshot.phase = "compact"
+        _forget_output(snapshot)
     if messages:
         if unanswered := _unanswered(snapshot):
             ids = ", ".join(f"`{call_id}`" for call_id in unanswered)
@@ -255,3 +256,9 @@ def _reset(snapshot: RunSnapshot) -> None:
     snapshot.resume_phase = None
     snapshot.final_text = None
     snapshot.tools_off = False
+
+
+def _forget_output(snapshot: RunSnapshot) -> None:
+    """Let what is asked now have a typed answer of its own."""
+    snapshot.structured, snapshot.structured_as = None, ""
+    snapshot.has_structured = snapshot.structured_done = False

@@ -16,6 +16,8 @@ from ..events import (
     ModelDelta,
     ModelFailed,
     ModelStarted,
+    OutputInvalid,
+    OutputRecovered,
     RetryScheduled,
     RunCompleted,
     RunFailed,
@@ -92,6 +94,7 @@ def assert_event_grammar(
     - ``model.delta`` lies within its model call, ``tool.progress`` within its tool call.
     - ``retry.scheduled`` lies within its tool or model call, or after the answer of the latter and
       before the next call.
+    - ``output.invalid`` and ``output.recovered`` come after the answer that they are about.
     - A run inside another one lies within that one's life and is one deeper.
 
     Args:
@@ -240,6 +243,10 @@ class _Log:
                 f"the model call `{event.call_id}` is neither open nor the one answered last",
             )
 
+    def output(self, run: _Run, event: OutputInvalid | OutputRecovered) -> None:
+        if event.call_id in run.models:
+            raise _violation(event, f"the model call `{event.call_id}` has not ended yet")
+
     def tool_started(self, run: _Run, event: ToolStarted) -> None:
         if event.call_id in run.tools:
             raise _violation(event, f"the tool call `{event.call_id}` is open already")
@@ -327,6 +334,8 @@ _CHECKS: dict[type[AgentEvent], Callable[[_Log, _Run, Any], None]] = {
     ModelFailed: _Log.model_ended,
     ModelCancelled: _Log.model_ended,
     ModelDelta: _Log.model_delta,
+    OutputInvalid: _Log.output,
+    OutputRecovered: _Log.output,
     RetryScheduled: _Log.retry,
     ToolStarted: _Log.tool_started,
     ToolCompleted: _Log.tool_ended,

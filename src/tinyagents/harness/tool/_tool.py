@@ -374,6 +374,13 @@ class Tool:
             return cut_result(result, runtime.max_result_chars)
         return result
 
+    async def call(self, bound: BoundCall, ctx: ToolContext[Any]) -> Any:
+        """Call the function once, and return what it returns as it is.
+
+        What it raises passes through.
+        """
+        return await self._body(bound.arguments, ctx)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 

@@ -10,7 +10,7 @@ The dialects are loaded at their first use: adapters need the repair of argument
 from typing import TYPE_CHECKING
 
 from .. import _lazy
-from ._relaxed import relaxed_object
+from ._relaxed import relaxed_object, relaxed_parts
 from ._repair import repair_arguments, strip_template_markers
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ __all__ = (
     "guided_stream",
     "neutralized",
     "relaxed_object",
+    "relaxed_parts",
     "repair_arguments",
     "strip_template_markers",
 )

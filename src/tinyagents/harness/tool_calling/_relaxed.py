@@ -25,16 +25,22 @@ def relaxed_object(text: str) -> dict[str, JsonValue] | None:
     more than one around the object. What such a string holds is taken as the inside of a JSON
     string where it is one, and as it is where it is none.
     """
+    found = relaxed_parts(text)
+    return None if found is None else found[0]
+
+
+def relaxed_parts(text: str) -> tuple[dict[str, JsonValue], str] | None:
+    """Return what :func:`relaxed_object` does, and what follows the object and its braces."""
     if not text.startswith("{"):
         return None
     strict = _TOKENS.sub(_in_strict_json, text)
     peeled = _REDUNDANT.sub("", strict)
     found = first_object(peeled)
-    if found is None:
-        return None
+    if found is None or peeled == strict:
+        return found
     value, rest = found
     # Braces around more than the object meant something else.
-    return value if peeled == strict or not rest.strip("} \t\r\n") else None
+    return None if rest.strip("} \t\r\n") else (value, "")
 
 
 def _in_strict_json(token: re.Match[str]) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._model_routing import ModelRoute, ModelRoutingMiddleware, RouteFunction, RoutingContext
     from ._model_selection import ModelToolSelectionMiddleware
     from ._output_compression import OutputCompressionMiddleware
+    from ._output_validator import StructuredOutputValidatorMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
     from ._rate_limit import RateLimitMiddleware
     from ._refusal import RefusalMiddleware
@@ -89,6 +90,7 @@ _HOMES = {
     "_handoff": ("HandoffMiddleware",),
     "_human_approval": ("HumanApprovalMiddleware",),
     "_model_selection": ("ModelToolSelectionMiddleware",),
+    "_output_validator": ("StructuredOutputValidatorMiddleware",),
     "_prompt_cache_guard": ("PromptCacheGuardMiddleware",),
     "_tool_allowlist": ("ToolAllowlistMiddleware",),
     "_tool_policy": ("ToolPolicyMiddleware",),
@@ -120,6 +122,7 @@ __all__ = (
     "RoutingContext",
     "SpanKind",
     "SpanStatus",
+    "StructuredOutputValidatorMiddleware",
     "TimeoutMiddleware",
     "TodoListMiddleware",
     "ToolAllowlistMiddleware",

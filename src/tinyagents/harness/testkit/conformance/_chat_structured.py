@@ -19,7 +19,7 @@ from ...model import (
 from ...runtime import AgentHarness
 from ...structured import OutputSpec
 from ...text import parse_json
-from .._script import call, refuse, say, say_json
+from .._script import Reply, call, refuse, say, say_json
 from ._chat_suite import ChatModelSuite, asking, plain_and_streamed
 
 
@@ -141,7 +141,7 @@ class StructuredBehaviour(ChatModelSuite):
     ) -> None:
         wanted, value, question = TYPES[what]
         spec: OutputSpec[Any] = OutputSpec(wanted)
-        step = say_json(value) if strategy == "native" else call(spec.tool_schema().name, value)
+        step = say_json(value) if strategy == "native" else _called(spec, value)
         async with self.opened(step) as model:
             if strategy == "native":
                 self.need(model, "json_schema", "native_structured_output")
@@ -179,3 +179,8 @@ class StructuredBehaviour(ChatModelSuite):
             "an answer that hit the token limit does not say so: the error would blame the model's "
             "JSON instead of the limit"
         )
+
+
+def _called(spec: OutputSpec[Any], value: Any) -> Reply:
+    """Return the answer as a call of the tool for its type."""
+    return call(type(spec.check(value)).__name__, value.get("value", value))
