@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ...context import RunContext
 from ...errors import ConfigurationError, LimitExceededError
 from ...model import ModelRequest, ModelResponse
-from ...rate_limit import RateLimiter
+from ...retry import RateLimiter
 from .._base import Middleware, ModelHandler
 
 
@@ -21,7 +21,7 @@ class RateLimitMiddleware(Middleware[Any]):
     Raises ``LimitExceededError`` where a call may not wait, or would for ever.
 
     Args:
-        limiter: Such as :class:`~tinyagents.harness.rate_limit.TokenBucketRateLimiter`.
+        limiter: Such as :class:`~tinyagents.harness.retry.TokenBucketRateLimiter`.
         tokens: What a call takes; or a function of the request that says so.
         mode: ``wait``, or ``error`` to refuse a call that would have to.
         max_wait: Seconds; a call that would have to wait longer is refused.

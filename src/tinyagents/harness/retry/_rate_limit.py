@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from .errors import ConfigurationError, LimitExceededError
-
-__all__ = ("RateLimiter", "TokenBucketRateLimiter")
+from ..errors import ConfigurationError, LimitExceededError
 
 
 class RateLimiter(Protocol):
