@@ -4,6 +4,8 @@ import threading
 from collections import OrderedDict
 from typing import Protocol
 
+from .errors import ConfigurationError
+
 __all__ = ("CallCounter", "InMemoryCallCounter")
 
 
@@ -14,17 +16,27 @@ class CallCounter(Protocol):
         """Count up to ``wanted`` more calls under the key, in one step; return how many were allowed."""
         ...
 
+    async def give_back(self, key: str, count: int, /) -> None:
+        """Take calls off the count that were counted and not made; it never falls below 0."""
+        ...
+
 
 class InMemoryCallCounter:
-    """Counts as long as the process lives, for the keys that were used last.
+    """Counts as long as the process lives, for the keys that were used last. Safe in threads.
 
     Args:
-        max_keys: How many keys are remembered; the one that was used longest ago is forgotten.
+        max_keys: How many keys are remembered; the one that was used longest ago is forgotten, and
+            counts from 0 when it is used again.
+
+    Raises:
+        ConfigurationError: No key would be remembered.
     """
 
     __slots__ = ("_lock", "_max_keys", "_used")
 
     def __init__(self, *, max_keys: int = 10_000) -> None:
+        if max_keys < 1:
+            raise ConfigurationError(f"`max_keys` is {max_keys!r}: it is a number above 0")
         self._max_keys = max_keys
         self._used: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()
@@ -38,3 +50,9 @@ class InMemoryCallCounter:
             if len(self._used) > self._max_keys:
                 self._used.popitem(last=False)
             return allowed
+
+    async def give_back(self, key: str, count: int, /) -> None:
+        """Take calls off the count that were counted and not made; it never falls below 0."""
+        with self._lock:
+            if key in self._used:
+                self._used[key] = max(0, self._used[key] - count)

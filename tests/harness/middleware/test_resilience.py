@@ -40,8 +40,7 @@ from tinyagents.harness.middleware import (
 )
 from tinyagents.harness.model import ModelRequest, ModelResponse
 from tinyagents.harness.policy import LimitBehavior
-from tinyagents.harness.rate_limit import TokenBucketRateLimiter
-from tinyagents.harness.retry import FallbackPolicy, RetryPolicy
+from tinyagents.harness.retry import FallbackPolicy, RetryPolicy, TokenBucketRateLimiter
 from tinyagents.harness.stream import MessageDiscarded, TextDelta
 from tinyagents.testkit import (
     DeterministicClock,

@@ -113,7 +113,7 @@ async def test_a_call_that_waits_is_counted_once_when_it_goes_on() -> None:
         stored = RunSnapshot.model_validate_json(run.snapshot.model_dump_json())
         run = await agent.resume(stored, None, answers={run.interrupts[0].id: "that"})
     assert (run.status, results(run)) == ("completed", ["that", "that"])
-    assert run.snapshot.notes == {"ToolCallLimitMiddleware": {"used": 2}}
+    assert run.snapshot.notes == {"ToolCallLimitMiddleware": {"used": 2, "open": {}}}
 
 
 @pytest.mark.parametrize("options", [{}, {"run_limit": -1}, {"run_limit": 1, "on_limit": "x"}])

@@ -47,6 +47,10 @@ async def ask_hooks(run: LoopRun, slot: CallSlot) -> None:
         if call.refusal is not None:
             _refuse(run, slot, hooks[index][0], call.refusal)
             return
+        if call.answered is not None:
+            slot.result = call.answered
+            slot.outcome = "not_started" if call.answered.is_error else "done"
+            return
         call.tool = slot.tool  # what a hook puts there would not run
         seen[index], needs[index] = call.name, call.approvals
         if call.name == name:

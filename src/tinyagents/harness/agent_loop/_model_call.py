@@ -7,7 +7,7 @@ from ..message import repair_messages
 from ..middleware import around, run_hooks
 from ..model import ModelBinding, ModelRequest, ModelResponse
 from ._account import account
-from ._attempts import call_with_retries, charge, checked_response, give_up_answer
+from ._attempts import call_with_retries, charge, checked_response, discard, give_up_answer
 from ._request import build_request, choose_model, system_messages
 from ._run import LoopRun, OpenCall
 from ._snapshot import Phase
@@ -45,6 +45,8 @@ async def call_model(run: LoopRun) -> Phase:
         innermost = partial(_call_as_changed, run, call, binding)
         chain = around("wrap_model", hooks.wrap_model, ctx, innermost)
         response = checked_response(await chain(request), "wrap_model")
+        if call.merger is not None:
+            discard(run, call, "a hook has answered in the place of a failed call")
     else:
         response = await call_with_retries(run, call, binding, request)
     run.response = call.response = response

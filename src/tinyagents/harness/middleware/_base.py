@@ -32,6 +32,8 @@ class ToolCall:
     """What makes the call need approval: see :meth:`require_approval`."""
     refusal: str | None = None
     """Why the call is not run: see :meth:`refuse`."""
+    answered: ToolResult | None = field(default=None, repr=False, compare=False)
+    """What stands for the tool's result: see :meth:`answer`."""
 
     def require_approval(
         self,
@@ -85,6 +87,14 @@ class ToolCall:
             reason: Why, for the model too: a part of a sentence, without a full stop.
         """
         self.refusal = reason or "it is not allowed"
+
+    def answer(self, result: ToolResult) -> None:
+        """Do not run the call, and let this be its result; for ``before_tool`` hooks.
+
+        The hooks that follow do not see the call, nobody is asked to approve it, and ``wrap_tool``
+        hooks are not called; ``after_tool`` hooks are.
+        """
+        self.answered = result
 
 
 @dataclass(slots=True)

@@ -1,22 +1,36 @@
 """What the limits of model calls and tool calls share: where they count, and what is too many."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+from typing_extensions import TypedDict
 
 from ...call_counter import CallCounter, InMemoryCallCounter
 from ...context import RunContext
 from ...errors import ConfigurationError, InvalidRequestError, LimitExceededError
+from ...limits import LimitKind
 
-_USED = "used"
+if TYPE_CHECKING:
+    from ...agent_loop import AgentRun
+
+
+class _Count(TypedDict):
+    """What is noted with a run."""
+
+    used: int
+    open: dict[str, bool]
+    """The calls that were let pass and have not ended, each with whether it was begun."""
 
 
 class CallLimit:
     """So many calls for a run, and so many for a thread.
 
-    What a run has used is kept in its notes, so that a run that is resumed goes on counting.
+    A call is counted when it is let pass, and given back when it ends without having begun. What a
+    run has used is kept in its notes, so that a run that is resumed goes on counting.
 
     Args:
         name: Whose limit it is.
-        what: What is counted, such as ``model calls``.
+        kind: What is counted.
+        what: What is counted in words, such as ``model calls``.
         run_limit: How many a run may make; ``None`` for any number.
         thread_limit: How many all runs of a thread may.
         counter: Counts those of threads.
@@ -28,6 +42,7 @@ class CallLimit:
     def __init__(
         self,
         name: str,
+        kind: LimitKind,
         what: str,
         run_limit: int | None,
         thread_limit: int | None,
@@ -38,47 +53,91 @@ class CallLimit:
         for option, limit in (("run_limit", run_limit), ("thread_limit", thread_limit)):
             if limit is not None and limit < 0:
                 raise ConfigurationError(f"`{option}` is {limit!r}: it is a number of 0 or more")
-        self.name = name
-        self.what = what
+        self._kind = kind
+        self._name = name
+        self._what = what
         self._run_limit = run_limit
         self._thread_limit = thread_limit
         self._counter: CallCounter = counter or InMemoryCallCounter()
 
     def check(self, ctx: RunContext[Any]) -> None:
-        """Refuse a run that has no thread, where those of a thread are counted.
+        """Refuse a run that could not be counted.
 
         Raises:
-            InvalidRequestError: So it is.
+            ConfigurationError: Another limit of the harness has the same name.
+            InvalidRequestError: The calls of a thread are counted, and the run has none.
         """
-        if self._thread_limit is not None and ctx.thread_id is None:
-            raise InvalidRequestError(
-                f"`{self.name}` has a `thread_limit`, and the run no thread: pass "
-                "`config=RunConfig(thread_id=...)`"
+        if ctx.scratch.setdefault((CallLimit, self._name), self) is not self:
+            raise ConfigurationError(
+                f"two limits are named `{self._name}` and would share one count: give each a `name`"
             )
+        if self._thread_limit is not None:
+            self._thread(ctx)
 
-    async def take(self, ctx: RunContext[Any]) -> LimitExceededError | None:
-        """Count one more call; return the error of the limit that it would exceed, if one does."""
-        self.check(ctx)
-        used = self.used(ctx)
+    async def take(self, ctx: RunContext[Any], call_id: str) -> LimitExceededError | None:
+        """Let a call pass and count it, but once; return the error of the limit that it would exceed."""
+        count = self._count(ctx)
+        if call_id in count["open"]:
+            return None
+        used = count["used"]
         if self._run_limit is not None and used >= self._run_limit:
             return self._over("run", self._run_limit, used)
-        if self._thread_limit is not None and ctx.thread_id is not None:
-            key = f"{self.name}:{ctx.thread_id}"
-            if not await self._counter.take(key, 1, self._thread_limit):
+        if self._thread_limit is not None:
+            allowed = await self._counter.take(self._thread(ctx), 1, self._thread_limit)
+            if not allowed:
                 return self._over("thread", self._thread_limit, used)
-        ctx.notes[self.name] = {_USED: used + 1}
+        count["used"] += 1
+        count["open"][call_id] = False
         return None
 
-    def used(self, ctx: RunContext[Any]) -> int:
-        """Return how many calls the run has made."""
-        noted = ctx.notes.get(self.name)
-        used = noted.get(_USED) if isinstance(noted, dict) else 0
-        return used if isinstance(used, int) else 0
+    def begin(self, ctx: RunContext[Any], call_id: str) -> None:
+        """Note that a call is made: it is not given back any more."""
+        calls = self._count(ctx)["open"]
+        if call_id in calls:
+            calls[call_id] = True
+
+    async def end(self, ctx: RunContext[Any], call_id: str) -> None:
+        """Close the account of a call, and give back one that was not made."""
+        count = self._count(ctx)
+        if count["open"].pop(call_id, True):
+            return
+        count["used"] -= 1
+        if self._thread_limit is not None:
+            await self._counter.give_back(self._thread(ctx), 1)
+
+    async def after_agent(self, ctx: RunContext[Any], run: "AgentRun[Any, Any]") -> None:
+        """Close the accounts of a run, unless it waits and may go on."""
+        if run.status not in ("interrupted", "paused"):
+            await self.end_all(ctx)
+
+    async def end_all(self, ctx: RunContext[Any]) -> None:
+        """Close the accounts of all calls of a run that has ended."""
+        if self._name in ctx.notes:
+            for call_id in tuple(self._count(ctx)["open"]):
+                await self.end(ctx, call_id)
+
+    def _count(self, ctx: RunContext[Any]) -> _Count:
+        fresh = {"used": 0, "open": {}}
+        return cast("_Count", ctx.notes.setdefault(self._name, cast("Any", fresh)))
+
+    def _thread(self, ctx: RunContext[Any]) -> str:
+        """Return the key of the run's thread."""
+        if ctx.thread_id is None:
+            raise InvalidRequestError(
+                f"`{self._name}` has a `thread_limit`, and the run no thread: pass "
+                "`config=RunConfig(thread_id=...)`"
+            )
+        return f"{self._name}:{ctx.thread_id}"
 
     def _over(self, whose: str, maximum: int, used: int) -> LimitExceededError:
         return LimitExceededError(
-            f"the {whose} has used all of its {maximum} {self.what} (`{self.name}`)",
-            limit=f"{whose}_{self.what.replace(' ', '_')}",
+            f"the {whose} has used all of its {maximum} {self._what} (`{self._name}`)",
+            limit=f"{whose}_{self._kind}",
             maximum=maximum,
-            counters={self.what.replace(" ", "_"): used},
+            counters={self._kind: used},
         )
+
+
+def stop_text(answer: str | None, over: LimitExceededError) -> str:
+    """Return what a run says that a limit has ended."""
+    return answer if answer is not None else f"Stopped: {over.message}."

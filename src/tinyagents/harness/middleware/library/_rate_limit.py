@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ...context import RunContext
 from ...errors import ConfigurationError, LimitExceededError
 from ...model import ModelRequest, ModelResponse
-from ...rate_limit import RateLimiter
+from ...retry import RateLimiter
 from .._base import Middleware, ModelHandler
 
 
@@ -21,13 +21,14 @@ class RateLimitMiddleware(Middleware[Any]):
     Raises ``LimitExceededError`` where a call may not wait, or would for ever.
 
     Args:
-        limiter: Such as :class:`~tinyagents.harness.rate_limit.TokenBucketRateLimiter`.
+        limiter: Such as :class:`~tinyagents.harness.retry.TokenBucketRateLimiter`.
         tokens: What a call takes; or a function of the request that says so.
         mode: ``wait``, or ``error`` to refuse a call that would have to.
         max_wait: Seconds; a call that would have to wait longer is refused.
 
     Raises:
-        ConfigurationError: There is no such mode, or the longest wait is negative.
+        ConfigurationError: There is no such mode, the longest wait or the tokens are negative, or there is
+            a longest wait where none may wait.
     """
 
     def __init__(
@@ -42,6 +43,10 @@ class RateLimitMiddleware(Middleware[Any]):
             raise ConfigurationError(f"`mode` is {mode!r}; it may be 'wait' or 'error'")
         if max_wait is not None and not max_wait >= 0:
             raise ConfigurationError(f"`max_wait` is {max_wait!r}: it is a number of 0 or more")
+        if max_wait is not None and mode == "error":
+            raise ConfigurationError("with `mode='error'` no call waits: leave `max_wait` out")
+        if not callable(tokens) and not tokens >= 0:
+            raise ConfigurationError(f"`tokens` is {tokens!r}: it is a number of 0 or more")
         self._limiter = limiter
         self._tokens = tokens
         self._longest = 0.0 if mode == "error" else math.inf if max_wait is None else max_wait

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...context import RunContext
-from ...errors import TinyAgentsError
+from ...errors import ModelError, TinyAgentsError
 from ...model import ModelRequest, ModelResponse
 from ...retry import RetryPolicy
 from ...text import error_text
@@ -36,19 +36,23 @@ class RetryMiddleware(Middleware[Any]):
         """Call until it succeeds or the policy says to stop."""
         policy = request.retry or self._policy
         most = min(policy.max_attempts, ctx.limits.max_retries_per_call + 1)
-        given, attempt, waited = request, 1, 0.0
+        given, attempt, made, waited = request, 1, 0, 0.0
         while True:
             # What is behind may change a request: each attempt begins with the one that was given.
             request = replace(given, messages=list(given.messages), retry=_ONCE)
             try:
                 response = await call_next(request)
             except Exception as error:
+                # One attempt here is several where models of `RunPolicy.fallback` have taken over.
+                made += error.attempts if isinstance(error, ModelError) else 1
                 if attempt >= most or not policy.should_retry(error, attempt):
+                    if isinstance(error, ModelError):
+                        error.attempts = made
                     raise
                 delay = policy.delay_after(attempt, error)
                 self._announce(ctx, attempt, delay, error)
             else:
-                response.attempts += attempt - 1
+                response.attempts += made
                 response.timing.waited += waited
                 return response
             await ctx.sleep(delay)

@@ -1,10 +1,10 @@
 """A time limit for each model call as a whole."""
 
 import math
+from functools import partial
 from typing import Any
 
-import anyio
-
+from ...concurrency import DeadlineExpired, within
 from ...context import RunContext
 from ...errors import ConfigurationError, RunTimeoutError
 from ...model import ModelRequest, ModelResponse
@@ -36,10 +36,11 @@ class TimeoutMiddleware(Middleware[Any]):
         self, ctx: RunContext[Any], request: ModelRequest, call_next: ModelHandler
     ) -> ModelResponse:
         """Call, and give up when the time is over."""
-        with anyio.move_on_after(self._seconds):
-            return await call_next(request)
-        raise RunTimeoutError(
-            f"the model call `{ctx.model_call_id}` of the run `{ctx.run_id}` did not end within "
-            f"{self._seconds * 1000:g} ms (`{self.name}`)",
-            seconds=self._seconds,
-        )
+        try:
+            return await within(self._seconds, partial(call_next, request))
+        except DeadlineExpired:
+            raise RunTimeoutError(
+                f"the model call `{ctx.model_call_id}` of the run `{ctx.run_id}` did not end within "
+                f"{self._seconds * 1000:g} ms (`{self.name}`)",
+                seconds=self._seconds,
+            ) from None

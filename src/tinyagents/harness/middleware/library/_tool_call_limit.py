@@ -1,23 +1,28 @@
 """A limit of tool calls that a middleware holds."""
 
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...call_counter import CallCounter
 from ...context import RunContext, StopWithFinal
-from ...errors import ConfigurationError, LimitExceededError
+from ...errors import ConfigurationError
 from ...tool import ToolResult
 from .._base import Middleware, ToolCall, ToolHandler
-from ._call_limits import CallLimit
+from ._call_limits import CallLimit, stop_text
+
+if TYPE_CHECKING:
+    from ...agent_loop import AgentRun
 
 
 class ToolCallLimitMiddleware(Middleware[Any]):
     """Lets a run, or all runs of a thread, make so many tool calls, or so many of one tool.
 
-    Calls are counted in their order before any of the turn runs, so that a batch never exceeds the limit.
-    One that is over it has a result that says so, and does not run.
+    Calls are counted in their order before any of the turn runs, so that a batch never exceeds the limit;
+    one that does not run after all, for it is refused or its arguments do not fit, is given back. A call
+    over the limit has a result that says so, and does not run; nobody is asked to approve it.
 
-    Hooks: ``before_agent``, ``before_tool``, ``wrap_tool``, ``after_tool``. It changes nothing. Events:
-    ``limit.reached`` for each call over the limit, and ``control.applied`` where it ends the run.
+    Hooks: ``before_agent``, ``before_tool``, ``wrap_tool``, ``after_tool``, ``after_agent``, ``on_error``.
+    It changes the result of a call over the limit. Events: ``limit.reached`` for each of these, and
+    ``control.applied`` where it ends the run.
 
     Args:
         tool_name: The tool whose calls are counted; all tools by default.
@@ -27,9 +32,12 @@ class ToolCallLimitMiddleware(Middleware[Any]):
             ``error`` raises ``LimitExceededError``.
         answer: What the run says when it is stopped; which limit was reached, by default.
         counter: Counts the calls of threads; in this process by default.
+        name: Needed where a harness has several of these limits for the same tools, which count under
+            their names.
 
     Raises:
-        ConfigurationError: No limit is given, one is negative, or there is no such ``on_limit``.
+        ConfigurationError: No limit is given, one is negative, or there is no such ``on_limit``; at the
+            start of a run, another limit has the same name.
     """
 
     def __init__(
@@ -41,72 +49,65 @@ class ToolCallLimitMiddleware(Middleware[Any]):
         on_limit: Literal["continue", "end", "error"] = "continue",
         answer: str | None = None,
         counter: CallCounter | None = None,
+        name: str | None = None,
     ) -> None:
         if on_limit not in ("continue", "end", "error"):
             raise ConfigurationError(
                 f"`on_limit` is {on_limit!r}; it may be 'continue', 'end' or 'error'"
             )
         self._tool_name = tool_name
-        what = "tool calls" if tool_name is None else f"calls of {tool_name}"
-        self._limit = CallLimit(self.name, what, run_limit, thread_limit, counter)
+        self._name = name or (type(self).__name__ + (f"({tool_name})" if tool_name else ""))
+        what = "tool calls" if tool_name is None else f"calls of `{tool_name}`"
+        self._limit = CallLimit(self._name, "tool_calls", what, run_limit, thread_limit, counter)
         self._on_limit = on_limit
         self._answer = answer
 
     @property
     def name(self) -> str:
-        """The name of the class, and of the tool whose calls it counts."""
-        own = type(self).__name__
-        return own if self._tool_name is None else f"{own}({self._tool_name})"
+        """The name of the class and of the tool whose calls it counts, or the one that was given."""
+        return self._name
 
     async def before_agent(self, ctx: RunContext[Any]) -> None:
-        """Refuse a run that has no thread, where those of a thread are counted."""
+        """Refuse a run that could not be counted."""
         self._limit.check(ctx)
 
     async def before_tool(self, ctx: RunContext[Any], call: ToolCall) -> None:
-        """Count a call, or note that it may not run."""
-        counted = self._counted(ctx)
-        if call.id in counted or self._tool_name not in (None, call.name):
+        """Count a call, or give it a result in its tool's place."""
+        if self._tool_name not in (None, call.name):
+            await self._limit.end(ctx, call.id)  # a hook has given it to another tool
             return
-        over = await self._limit.take(ctx)
+        over = await self._limit.take(ctx, call.id)
         if over is None:
-            counted.append(call.id)
             return
         ctx.emit("limit.reached", limit_kind="tool_calls", maximum=over.maximum)
         if self._on_limit == "error":
             raise over
-        self._held(ctx)[call.id] = over
         if self._on_limit == "end":
-            said = self._answer if self._answer is not None else f"Stopped: {over.message}."
-            ctx.request_control(StopWithFinal(said))
+            ctx.request_control(StopWithFinal(stop_text(self._answer, over)))
+        call.answer(
+            ToolResult.error(
+                f"`{call.name}` was not run: {over.message}. "
+                "Do not call it again; answer with what there is."
+            )
+        )
 
     async def wrap_tool(
         self, ctx: RunContext[Any], call: ToolCall, call_next: ToolHandler
     ) -> ToolResult:
-        """Give a call over the limit its result."""
-        over = self._held(ctx).get(call.id)
-        if over is None:
-            return await call_next(call)
-        return ToolResult.error(
-            f"`{call.name}` was not run: {over.message}. Do not call it again; answer with what there is."
-        )
+        """Note that a call is made."""
+        self._limit.begin(ctx, call.id)
+        return await call_next(call)
 
     async def after_tool(self, ctx: RunContext[Any], call: ToolCall, result: ToolResult) -> None:
-        """Forget a call that has its result."""
-        self._held(ctx).pop(call.id, None)
-        counted = self._counted(ctx)
-        if call.id in counted:
-            counted.remove(call.id)
-        if not counted:
-            ctx.notes.pop(self._open_calls, None)
+        """Close the account of a call that has its result."""
+        if call.tool is not None and call.tool.is_external:
+            self._limit.begin(ctx, call.id)  # it was made, but not here
+        await self._limit.end(ctx, call.id)
 
-    @property
-    def _open_calls(self) -> str:
-        return f"{self.name}.open"
+    async def after_agent(self, ctx: RunContext[Any], run: "AgentRun[Any, Any]") -> None:
+        """Give back what a run that has ended did not use."""
+        await self._limit.after_agent(ctx, run)
 
-    def _counted(self, ctx: RunContext[Any]) -> list[str]:
-        """The calls that were counted and have no result: one that waits is admitted again later."""
-        return cast("list[str]", ctx.notes.setdefault(self._open_calls, []))
-
-    def _held(self, ctx: RunContext[Any]) -> dict[str, LimitExceededError]:
-        held: dict[str, LimitExceededError] = ctx.scratch.setdefault(self, {})
-        return held
+    async def on_error(self, ctx: RunContext[Any], error: BaseException) -> None:
+        """Give back what a run that has failed did not use."""
+        await self._limit.end_all(ctx)

@@ -1,13 +1,17 @@
 """What the model is told of a tool that fails."""
 
+import logging
 from collections.abc import Callable, Collection
 from typing import Any, Literal, TypeAlias
 
+from ...concurrency import DeadlineExpired
 from ...context import RunContext
 from ...errors import ConfigurationError, ToolFailedError
 from ...text import error_text
 from ...tool import InterruptSignal, ToolError, ToolResult
 from .._base import Middleware, ToolCall, ToolHandler
+
+_log = logging.getLogger("tinyagents.middleware")
 
 ToolErrorText: TypeAlias = str | Callable[[ToolCall, Exception], str]
 """What the model is told: a text, or a function that makes it."""
@@ -16,8 +20,9 @@ ToolErrorText: TypeAlias = str | Callable[[ToolCall, Exception], str]
 class ToolErrorPolicyMiddleware(Middleware[Any]):
     """Decides for chosen tools and exceptions whether the model is told, and what, or the run ends.
 
-    ``RunPolicy.tool_errors`` is the rule for all other failures. What a tool tells the model with
-    ``ToolError`` stays as it is. The model never sees a traceback.
+    ``RunPolicy.tool_errors`` is the rule for all other failures, and ``RunPolicy.tool_timeouts`` for a
+    tool that does not end in its time. What a tool tells the model with ``ToolError`` stays as it is.
+    The model never sees a traceback; the log does.
 
     Hooks: ``wrap_tool``. It changes the result of a call that failed. Events: none of its own.
 
@@ -62,11 +67,12 @@ class ToolErrorPolicyMiddleware(Middleware[Any]):
             return await call_next(call)
         try:
             return await call_next(call)
-        except (ToolError, InterruptSignal):
+        except (ToolError, DeadlineExpired, InterruptSignal):
             raise
         except self._classes as error:
             text = self._text(call, error)
             if not self._raises:
+                _log.warning("the tool `%s` failed", call.name, exc_info=error)
                 return ToolResult.error(text)
             raise ToolFailedError(text, tool=call.name, call_id=call.id) from error
 

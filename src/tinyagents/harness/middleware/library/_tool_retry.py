@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection
 from typing import Any
 
+from ...concurrency import DeadlineExpired
 from ...context import RunContext
 from ...errors import ConfigurationError
 from ...retry import RetryPolicy
 from ...text import error_text
-from ...tool import ToolResult, may_pass
+from ...tool import ToolError, ToolResult, may_pass
 from .._base import Middleware, ToolCall, ToolHandler
 
 
@@ -51,8 +52,10 @@ class ToolRetryMiddleware(Middleware[Any]):
         while True:
             try:
                 return await call_next(call)
+            except (ToolError, DeadlineExpired):
+                raise
             except Exception as error:
-                if attempt >= self._policy.max_attempts or not self._is_worth(error):
+                if attempt >= self._policy.max_attempts or not self._retry_on(error):
                     raise
                 delay = self._policy.delay_after(attempt, error)
                 ctx.emit(
@@ -70,6 +73,3 @@ class ToolRetryMiddleware(Middleware[Any]):
         if self._tools is not None:
             return call.name in self._tools
         return call.tool is not None and call.tool.policy.runtime.idempotent
-
-    def _is_worth(self, error: Exception) -> bool:
-        return self._retry_on(error)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tinyagents.harness.errors import ConfigurationError, LimitExceededError
-from tinyagents.harness.rate_limit import TokenBucketRateLimiter
+from tinyagents.harness.retry import TokenBucketRateLimiter
 
 
 class Clock:

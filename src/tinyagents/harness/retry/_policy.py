@@ -5,9 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .errors import ConfigurationError, ModelError, TinyAgentsError
-
-__all__ = ("FallbackPolicy", "RetryPolicy", "is_retryable")
+from ..errors import ConfigurationError, ModelError, TinyAgentsError
 
 
 def is_retryable(error: BaseException) -> bool:

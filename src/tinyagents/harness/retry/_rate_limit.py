@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from .errors import ConfigurationError, LimitExceededError
-
-__all__ = ("RateLimiter", "TokenBucketRateLimiter")
+from ..errors import ConfigurationError, LimitExceededError
 
 
 class RateLimiter(Protocol):
@@ -81,12 +79,11 @@ class TokenBucketRateLimiter:
             ConfigurationError: The number of tokens is negative or none.
             LimitExceededError: They are more than the bucket holds, or none comes back.
         """
-        if not tokens >= 0:
-            raise ConfigurationError(f"{tokens!r} tokens cannot be taken: pass 0 or more")
+        _check_amount(tokens)
         with self._lock:
             self._refill()
-            missing = tokens - self._level
-            if tokens > self.capacity or (missing > 0 and not self.refill_per_second):
+            seconds = self._seconds_until(tokens)
+            if tokens > self.capacity or math.isinf(seconds):
                 raise LimitExceededError(
                     f"{tokens:g} token(s) can never be had: the rate limiter holds {self.capacity:g} and "
                     f"gets back {self.refill_per_second:g} a second",
@@ -95,16 +92,32 @@ class TokenBucketRateLimiter:
                     counters={"tokens": tokens, "available": self._level},
                 )
             self._level -= tokens
-        return missing / self.refill_per_second if missing > 0 else 0.0
+        return seconds
 
     def give_back(self, tokens: float = 1.0, /) -> None:
-        """Return tokens that were reserved and are not used."""
+        """Return tokens that were reserved and are not used.
+
+        Raises:
+            ConfigurationError: The number of tokens is negative or none.
+        """
+        _check_amount(tokens)
         with self._lock:
             self._refill()
             self._level = min(self._level + tokens, self.capacity)
+
+    def _seconds_until(self, tokens: float) -> float:
+        missing = tokens - self._level
+        if missing <= 0:
+            return 0.0
+        return missing / self.refill_per_second if self.refill_per_second else math.inf
 
     def _refill(self) -> None:
         now = self._clock()
         elapsed = max(0.0, now - self._at)
         self._at = now
         self._level = min(self._level + elapsed * self.refill_per_second, self.capacity)
+
+
+def _check_amount(tokens: float) -> None:
+    if not tokens >= 0:
+        raise ConfigurationError(f"{tokens!r} is no number of tokens: pass 0 or more")
