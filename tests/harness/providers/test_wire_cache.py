@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 from tinyagents.harness.message import Message, TextBlock, UserMessage
 from tinyagents.harness.model import ToolSchema
-from tinyagents.harness.providers._wire_cache import MessageCache, ToolsetCache
+from tinyagents.harness.memo import MessageCache, ToolsetCache
 
 
 def schema(name: str) -> ToolSchema:

@@ -8,6 +8,7 @@ import orjson
 from pydantic import JsonValue
 
 from ..errors import InvalidRequestError
+from ..memo import FormatCache, MessageCache, ToolsetCache
 from ..message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from ..model import (
     JsonSchemaFormat,
@@ -25,7 +26,6 @@ from ._anthropic_settings import check_options, output_format, settings_fields, 
 from ._json import as_list, as_object, body_bytes
 from ._openai_wire import NO_TOOLS, WireTools, wire_tools
 from ._schema import ANTHROPIC_STRICT, close_schema
-from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
 _READY: Final = ("messages", "system", "tools")
 """The fields of a body that are encoded already."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from ..errors import InvalidRequestError
+from ..memo import FormatCache, MessageCache, ToolsetCache
 from ..message import (
     AssistantMessage,
     Message,
@@ -33,7 +34,6 @@ from ._gemini_parts import PartEncoder, wire_tool_names
 from ._gemini_schema import prepare_schema
 from ._json import as_list, as_object, body_bytes
 from ._openai_wire import WireTools
-from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
 _OWN_FIELDS: Final = frozenset({"contents", "model", "systeminstruction"})
 """Fields of the request that ``provider_options`` may not set; compared as :func:`_plain` has them."""

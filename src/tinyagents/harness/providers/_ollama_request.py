@@ -11,6 +11,7 @@ import orjson
 from pydantic import JsonValue
 
 from ..errors import InvalidRequestError
+from ..memo import MessageCache, ToolsetCache
 from ..message import (
     AssistantMessage,
     AudioBlock,
@@ -43,7 +44,6 @@ from ..tool import wire_names
 from ._json import as_object, body_bytes
 from ._openai_wire import NO_TOOLS, WireTools, not_strict
 from ._schema import without_references
-from ._wire_cache import MessageCache, ToolsetCache
 
 _SETTINGS: Final = {
     "max_tokens": "num_predict",

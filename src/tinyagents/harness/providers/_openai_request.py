@@ -13,6 +13,7 @@ import orjson
 from pydantic import JsonValue
 
 from ..errors import InvalidRequestError
+from ..memo import FormatCache, MessageCache, ToolsetCache
 from ..message import (
     AssistantMessage,
     AudioBlock,
@@ -59,7 +60,6 @@ from ._openai_wire import (
 )
 from ._presets import ProviderPreset
 from ._profiles import is_reasoning_model
-from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
 RESERVED_OPTIONS: Final = frozenset(
     {

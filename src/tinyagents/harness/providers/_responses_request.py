@@ -12,6 +12,7 @@ import orjson
 from pydantic import JsonValue
 
 from ..errors import InvalidRequestError
+from ..memo import FormatCache, MessageCache, ToolsetCache
 from ..message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from ..model import (
     JsonObjectFormat,
@@ -36,7 +37,6 @@ from ._openai_wire import (
 )
 from ._responses_items import ItemEncoder
 from ._responses_presets import ResponsesPreset
-from ._wire_cache import FormatCache, MessageCache, ToolsetCache
 
 RESERVED_OPTIONS: Final = frozenset(
     {

@@ -1,0 +1,95 @@
+"""Shortening tool results: the largest first, and none that is asked to stay."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import ConfigurationError
+from ..message import Message, TextBlock, ToolMessage
+from ..text import encode_json
+from ..token_estimation import TokenEstimator
+
+_MARKER = "[… cut: {dropped} of {total} characters …]"
+_SIGN = "[… cut: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimmedResults:
+    """Messages of which results were shortened."""
+
+    messages: list[Message]
+    cut: tuple[str, ...] = ()
+    """The call ids of the results that were."""
+    tokens: int = 0
+    """About how many tokens the messages are now."""
+
+
+def trim_results(
+    messages: Sequence[Message],
+    limit: int,
+    *,
+    keep_last: int = 0,
+    keep_characters: int = 2_000,
+    estimator: TokenEstimator | None = None,
+) -> TrimmedResults:
+    """Shorten results until all messages are within ``limit`` tokens, or no result is left to shorten.
+
+    The largest comes first; those among the last ``keep_last`` messages come after all others.
+    The first and the last characters of a result stay, with a marker between them that tells how
+    many there were. Results that are ``trusted_verbatim``, or short, or cut before, stay as they are.
+
+    Args:
+        messages: The conversation; it is not changed.
+        limit: Tokens.
+        keep_last: How many messages at the end are spared as long as possible.
+        keep_characters: How much of a result stays, the marker left out.
+        estimator: Counts the tokens.
+
+    Raises:
+        ConfigurationError: A number is negative.
+    """
+    if limit < 0 or keep_last < 0 or keep_characters < 0:
+        raise ConfigurationError(
+            "`limit`, `keep_last` and `keep_characters` are numbers of 0 or more"
+        )
+    counter = estimator or TokenEstimator()
+    left = list(messages)
+    total = counter.messages(left)
+    kept_from = len(left) - keep_last
+    able = [
+        (place >= kept_from, -counter.message(message), place)
+        for place, message in enumerate(left)
+        if isinstance(message, ToolMessage) and not message.trusted_verbatim
+    ]
+    cut: list[str] = []
+    for _, size, place in sorted(able):
+        if total <= limit:
+            break
+        message = left[place]
+        assert isinstance(message, ToolMessage)
+        shorter = shortened_result(message, keep_characters)
+        if shorter is message:
+            continue
+        left[place] = shorter
+        total += size + counter.message(shorter)
+        cut.append(message.tool_call_id)
+    return TrimmedResults(messages=left, cut=tuple(cut), tokens=total)
+
+
+def shortened_result(message: ToolMessage, keep_characters: int) -> ToolMessage:
+    """Return a result with the middle of its text cut out; itself where that saves nothing.
+
+    Pictures, sound and files beside the text stay.
+    """
+    text = "".join(
+        block.text if block.type == "text" else encode_json(block.value).decode()
+        for block in message.content
+        if block.type in ("text", "json")
+    )
+    head = (keep_characters + 1) // 2
+    tail = keep_characters - head
+    marker = _MARKER.format(dropped=len(text) - keep_characters, total=len(text))
+    if _SIGN in text or len(text) <= keep_characters + len(marker):
+        return message
+    cut = f"{text[:head]}{marker}{text[len(text) - tail :] if tail else ''}"
+    others = [block for block in message.content if block.type not in ("text", "json")]
+    return message.model_copy(update={"content": [TextBlock(text=cut), *others]})
