@@ -1,9 +1,9 @@
 import gc
 from collections.abc import Sequence
 
+from tinyagents.harness.memo import MessageCache, ToolsetCache
 from tinyagents.harness.message import Message, TextBlock, UserMessage
 from tinyagents.harness.model import ToolSchema
-from tinyagents.harness.memo import MessageCache, ToolsetCache
 
 
 def schema(name: str) -> ToolSchema:

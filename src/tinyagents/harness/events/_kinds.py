@@ -463,6 +463,8 @@ class Compressed(AgentEvent, frozen=True):
     """The context was made smaller."""
 
     kind: Literal["context.compressed"] = "context.compressed"
+    by: str | None = None
+    """What has made it smaller: a middleware, or one of its steps."""
     from_tokens: int
     to_tokens: int
 

@@ -6,6 +6,7 @@ from ... import _lazy
 
 if TYPE_CHECKING:
     from ._artifacts import ArtifactMiddleware
+    from ._context_window import ContextWindowMiddleware
     from ._contextual_selection import (
         ContextualToolSelectionMiddleware,
         ToolPredicate,
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from ._human_approval import HumanApprovalMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
+    from ._summarization import (
+        ContextCompressionMiddleware,
+        SummarizationMiddleware,
+        SummaryFailurePolicy,
+    )
     from ._tool_allowlist import ToolAllowlistMiddleware
     from ._tool_policy import ToolPolicyMiddleware
 
@@ -26,23 +32,33 @@ _HOMES = {
         "ToolPredicate",
         "ToolSelectionContext",
     ),
+    "_context_window": ("ContextWindowMiddleware",),
     "_dynamic_selection": ("DynamicToolSelectionMiddleware", "ToolSelector"),
     "_handoff": ("HandoffMiddleware",),
     "_human_approval": ("HumanApprovalMiddleware",),
     "_model_selection": ("ModelToolSelectionMiddleware",),
     "_prompt_cache_guard": ("PromptCacheGuardMiddleware",),
+    "_summarization": (
+        "ContextCompressionMiddleware",
+        "SummarizationMiddleware",
+        "SummaryFailurePolicy",
+    ),
     "_tool_allowlist": ("ToolAllowlistMiddleware",),
     "_tool_policy": ("ToolPolicyMiddleware",),
 }
 
 __all__ = (
     "ArtifactMiddleware",
+    "ContextCompressionMiddleware",
+    "ContextWindowMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicToolSelectionMiddleware",
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
     "ModelToolSelectionMiddleware",
     "PromptCacheGuardMiddleware",
+    "SummarizationMiddleware",
+    "SummaryFailurePolicy",
     "ToolAllowlistMiddleware",
     "ToolPolicyMiddleware",
     "ToolPredicate",
