@@ -19,3 +19,20 @@ def shared_folder() -> Path | None:
     named = os.environ.get("TINYAGENTS_SHARED")
     folder = Path(named) if named else Path(__file__).parents[2] / "shared"
     return folder if folder.is_dir() else None
+
+
+def tables(page: Path) -> list[list[list[str]]]:
+    """The tables of a page: rows of cells, the heading first."""
+    found: list[list[list[str]]] = []
+    inside = False
+    for line in page.read_text("utf-8").splitlines():
+        if not line.startswith("|"):
+            inside = False
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not inside:
+            found.append([])
+        inside = True
+        if not set(line) <= set("|- "):
+            found[-1].append(cells)
+    return found

@@ -1,4 +1,4 @@
-"""When hooks run, what they may change, what they may ask for, and what happens when they fail."""
+"""When hooks run, what they may change, and what happens when they fail."""
 
 from typing import Any
 
@@ -19,7 +19,6 @@ from tinyagents import (
     UserMessage,
     tool,
 )
-from tinyagents.harness.context import Control, Interrupt, Jump, StopWithFinal
 from tinyagents.harness.errors import AuthenticationError, RunCancelledError, ServerError
 from tinyagents.harness.events import ToolProgress as ToolProgressEvent
 from tinyagents.harness.message import repair_messages
@@ -469,117 +468,6 @@ async def test_after_agent_sees_every_end_that_is_no_error(
     run = await agent.invoke(None, "go")
     assert run.status == status
     assert notes[-1] == f"A after_agent {status}"
-
-
-class Ask(Middleware[Any]):
-    """Asks for something once, in one hook."""
-
-    def __init__(self, hook: str, control: Control) -> None:
-        self.hook = hook
-        self.control = control
-
-    def ask(self, ctx: Ctx, hook: str) -> None:
-        if hook == self.hook:
-            self.hook = ""
-            ctx.request_control(self.control)
-
-    async def before_agent(self, ctx: Ctx) -> None:
-        self.ask(ctx, "before_agent")
-
-    async def before_model(self, ctx: Ctx, request: ModelRequest) -> None:
-        self.ask(ctx, "before_model")
-
-    async def wrap_model(
-        self, ctx: Ctx, request: ModelRequest, call_next: ModelHandler
-    ) -> ModelResponse:
-        self.ask(ctx, "wrap_model")
-        return await call_next(request)
-
-    async def on_model_delta(self, ctx: Ctx, delta: ModelDelta) -> None:
-        self.ask(ctx, "on_model_delta")
-
-    async def after_model(self, ctx: Ctx, response: ModelResponse) -> None:
-        self.ask(ctx, "after_model")
-
-    async def before_tool(self, ctx: Ctx, call: ToolCall) -> None:
-        self.ask(ctx, "before_tool")
-
-    async def wrap_tool(self, ctx: Ctx, call: ToolCall, call_next: ToolHandler) -> ToolResult:
-        self.ask(ctx, "wrap_tool")
-        return await call_next(call)
-
-    def on_tool_delta(self, ctx: Ctx, delta: ToolDelta) -> None:
-        self.ask(ctx, "on_tool_delta")
-
-    async def after_tool(self, ctx: Ctx, call: ToolCall, result: ToolResult) -> None:
-        self.ask(ctx, "after_tool")
-
-
-HOOKS = [
-    "before_agent",
-    "before_model",
-    "wrap_model",
-    "on_model_delta",
-    "after_model",
-    "before_tool",
-    "wrap_tool",
-    "on_tool_delta",
-    "after_tool",
-]
-
-
-@pytest.mark.parametrize("hook", HOOKS)
-async def test_a_hook_may_stop_the_run_with_an_answer(hook: str) -> None:
-    model = ScriptedModel([call("add", a=1, b=2), say("not asked for")])
-    agent = AgentHarness(
-        model=model, tools=[add], middleware=[Ask(hook, StopWithFinal("stopped here"))]
-    )
-    run = await agent.stream(None, "go").result()
-    assert (run.status, run.reason, run.text) == ("stopped", "stop_with_final", "stopped here")
-    assert [k for k in kinds(run) if not k.startswith("middleware")][-2:] == [
-        "control.applied",
-        "run.completed",
-    ]
-    assert model.calls <= 1
-    assert not repair_messages(run.messages).changed
-    assert_event_grammar(run.events)
-
-
-@pytest.mark.parametrize("hook", HOOKS)
-async def test_a_hook_may_interrupt_the_run_which_can_go_on(hook: str) -> None:
-    model = ScriptedModel([call("add", a=1, b=2), say("three")])
-    agent = AgentHarness(
-        model=model, tools=[add], middleware=[Ask(hook, Interrupt("may I?", payload={"n": 1}))]
-    )
-    run = await agent.stream(None, "go").result()
-    assert (run.status, run.reason) == ("interrupted", "may I?")
-    assert run.interrupts[0].payload == {"message": "may I?", "payload": {"n": 1}}
-    assert kinds(run)[-1] == "run.interrupted"
-    assert_event_grammar(run.events)
-    resumed = await agent.resume(run.snapshot, None, answers="yes")
-    assert resumed.text == "three"
-    assert (resumed.model_calls, resumed.tool_calls) == (2, 1)
-    assert not repair_messages(resumed.messages).changed
-
-
-@pytest.mark.parametrize("hook", ["before_agent", "before_model", "after_model", "after_tool"])
-async def test_the_messages_of_an_interrupted_run_are_well_formed(hook: str) -> None:
-    agent = make(call("add", a=1, b=2), middleware=[Ask(hook, Interrupt("may I?"))])
-    run = await agent.invoke(None, "go")
-    assert not repair_messages(run.messages).changed
-
-
-async def test_a_hook_may_jump_back_to_the_model_or_to_the_end() -> None:
-    agent = make(
-        call("add", a=1, b=2), say("no tools then"), middleware=[Ask("after_model", Jump("model"))]
-    )
-    run = await agent.invoke(None, "go")
-    assert (run.text, run.tool_calls) == ("no tools then", 0)
-    assert not repair_messages(run.messages).changed
-    agent = make(call("add", a=1, b=2), middleware=[Ask("after_model", Jump("end"))])
-    run = await agent.invoke(None, "go")
-    assert (run.status, run.tool_calls) == ("stopped", 0)
-    assert not repair_messages(run.messages).changed
 
 
 async def test_an_error_of_a_hook_around_a_tool_is_not_taken_for_the_tools() -> None:

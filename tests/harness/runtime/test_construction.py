@@ -1,11 +1,19 @@
 """What cannot work is refused where it is written, with what to do instead."""
 
+from functools import partial
 from typing import Any, Literal
 
 import pytest
 
 from tinyagents import AgentHarness, Middleware, RunContext, RunLimits, RunPolicy, tool
 from tinyagents.harness.errors import ConfigurationError, InvalidRequestError
+from tinyagents.harness.middleware import (
+    ModelDelta,
+    after_tool,
+    before_model,
+    filter_deltas,
+    on_tool_delta,
+)
 from tinyagents.harness.retry import FallbackPolicy
 from tinyagents.testkit import EventRecorder, ScriptedModel, call, say, say_json
 
@@ -58,9 +66,28 @@ class Blocking(Middleware):
         pass
 
 
+class Narrow(Middleware):
+    async def before_model(self, request: object) -> None:  # type: ignore[override]
+        pass
+
+
+class SetLater(Middleware):
+    def __init__(self) -> None:
+        self.before_agent = self.begin  # type: ignore[method-assign]
+
+    async def begin(self, ctx: RunContext) -> None:
+        pass
+
+
 class Misspelt(Middleware):
     async def before_modle(self, ctx: RunContext, request: object) -> None:
         pass
+
+    async def wrap_tool_call(self, ctx: RunContext, request: object, call_next: object) -> None:
+        pass
+
+    async def after_all(self) -> None:
+        """One that is like no hook."""
 
 
 @pytest.mark.parametrize(
@@ -68,8 +95,14 @@ class Misspelt(Middleware):
     [
         ([Audit], r"Audit\(\)"),
         ([lambda ctx: None], "no middleware"),
+        ([before_model], "no middleware"),
         ([Blocking()], "async def"),
+        ([Narrow()], r"takes \(request\), and a run calls it with \(ctx, request\)"),
+        ([SetLater()], "define it in a class"),
         (Audit(), "list"),
+        (Audit, "list"),
+        (None, "list"),
+        ("audit", "list"),
     ],
 )
 def test_middleware_that_could_not_work_is_refused(middleware: Any, says: str) -> None:
@@ -81,6 +114,54 @@ def test_a_method_that_is_nearly_a_hook_is_remarked_on(caplog: pytest.LogCapture
     agent(middleware=[Misspelt()])
     assert "`Misspelt.before_modle` is no hook" in caplog.text
     assert "did you mean `before_model`" in caplog.text
+    assert "`Misspelt.wrap_tool_call` is no hook" in caplog.text
+    assert "did you mean `wrap_tool`" in caplog.text
+    assert "after_all" not in caplog.text
+
+
+async def slow(*_: object) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("decorate", "function", "says"),
+    [
+        (before_model, "a text", "of a function, not of 'a text'"),
+        (before_model, before_model(slow), "of a function"),
+        (before_model, lambda ctx: None, r"takes \(ctx\), and .* with \(ctx, request\)"),
+        (after_tool, lambda ctx, call: None, r"\(ctx, call, result\)"),
+        (on_tool_delta, slow, "must not be async"),
+        (filter_deltas, slow, "must not be async"),
+    ],
+)
+def test_a_function_that_could_not_be_a_hook_is_refused(
+    decorate: Any, function: Any, says: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        decorate(function)
+
+
+class Filter:
+    """Shows nothing."""
+
+    def __init__(self, ctx: RunContext) -> None:
+        self.ctx = ctx
+
+    def push(self, delta: ModelDelta) -> list[ModelDelta]:
+        return []
+
+    def flush(self) -> list[ModelDelta]:
+        return []
+
+
+def test_a_hook_may_be_anything_that_takes_what_it_is_called_with() -> None:
+    class Fixed(Middleware):
+        @staticmethod
+        async def before_agent(*_: object) -> None:
+            pass
+
+    made = [after_tool(partial(slow, agent())), before_model(print), filter_deltas(Filter), Fixed()]
+    assert len(agent(middleware=made).middleware) == len(made)
 
 
 @pytest.mark.parametrize(

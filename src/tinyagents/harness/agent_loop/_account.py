@@ -28,6 +28,8 @@ def account(run: LoopRun, call: OpenCall, request: ModelRequest, response: Model
         record_usage(run, call, unpaid.message.usage)
     if response.notices:
         ctx.emit("model.adapted", call_id=call.id, model=call.model, notices=response.notices)
+    if run.feed is not None:
+        show_rest(run, call.id, message, call.shown)
     payload = _completed_payload(call, response)
     if run.policy.capture.model_io:
         payload["input"] = _captured(request.messages)
@@ -35,7 +37,6 @@ def account(run: LoopRun, call: OpenCall, request: ModelRequest, response: Model
     ctx.events.emit("model.completed", ctx.origin, payload)
     snapshot.messages.append(message)
     if run.feed is not None:
-        show_rest(run, call.id, message, call.shown)
         run.feed.message_completed(call.id, message)
 
 

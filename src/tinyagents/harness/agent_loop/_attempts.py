@@ -68,6 +68,8 @@ async def _try_again(
     tried = {binding.resolved.name}
     attempts, attempt, waited = 1, 1, 0.0
     while True:
+        if error is call.hook_error:
+            raise error
         error.attempts = attempts
         if attempt < most and policy.should_retry(error, attempt):
             waited += await _wait(run, call, policy, attempt, error)

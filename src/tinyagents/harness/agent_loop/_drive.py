@@ -74,10 +74,11 @@ async def _one_phase(run: LoopRun) -> None:
 
 async def _whole_phase(run: LoopRun) -> None:
     """Perform one phase with what was asked for in it."""
-    snapshot = run.snapshot
+    snapshot, ctx = run.snapshot, run.ctx
     await _one_phase(run)
     # What a hook asked for is not in the snapshot: it takes effect now or never.
-    if run.ctx.control is not None and snapshot.phase not in ("finish", "done"):
+    asked = ctx.control is not None or ctx.cancellation.cancelled
+    if asked and snapshot.phase not in ("finish", "done"):
         snapshot.phase = check_boundary(run) or snapshot.phase
 
 

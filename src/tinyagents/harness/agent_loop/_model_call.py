@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from ..context import Jump
 from ..message import repair_messages
 from ..middleware import around, run_hooks
 from ..model import ModelBinding, ModelRequest, ModelResponse
@@ -10,6 +11,8 @@ from ._attempts import call_with_retries, charge, checked_response, give_up_answ
 from ._request import build_request, choose_model, plan_output, system_messages
 from ._run import LoopRun, OpenCall
 from ._snapshot import Phase
+
+_TO_MODEL = Jump("model")
 
 
 async def call_model(run: LoopRun) -> Phase:
@@ -29,6 +32,10 @@ async def call_model(run: LoopRun) -> Phase:
         request.messages[:0] = await system_messages(run, run.spec.system)
     if hooks.before_model:
         await run_hooks(hooks.before_model, "before_model", ctx, request)
+        if ctx.control == _TO_MODEL:
+            # The run is on its way there: to begin anew would ask the hooks again, without an end.
+            ctx.take_control()
+            ctx.emit("control.applied", control=_TO_MODEL.label, detail=_TO_MODEL.to)
         if ctx.control is not None or ctx.cancellation.cancelled:
             return "call_model"
         request.messages = repair_messages(request.messages).messages

@@ -91,7 +91,8 @@ def _apply_control(run: LoopRun, control: Control) -> Phase:
             ctx.emit("control.applied", control=control.label, detail=to)
             if to == "model":
                 settle(run, "the run went on without it")
-                return "prepare"
+                # Not back from `compact` to itself: a hook there may ask each time.
+                return "prepare" if snapshot.phase == "prepare" else _next_turn(run)
             return stop(run, "jump_to_end")
 
 
@@ -291,12 +292,17 @@ async def call_tools(run: LoopRun) -> Phase:
     await run_calls(run)
     waiting = waiting_requests(snapshot.pending)
     if waiting:
+        # The calls wait on while a hook's own question is answered; a stop or a jump drops them.
+        elsewhere = check_boundary(run) if run.ctx.control is not None else None
+        if elsewhere is not None:
+            return elsewhere
         snapshot.interrupts = waiting
         snapshot.status = "interrupted"
         snapshot.reason = f"{len(waiting)} tool call(s) wait for an answer"
         return "finish"
     close_turn(run)
-    if over:
+    # What a hook has asked for comes before limits, at the boundary that follows.
+    if over and run.ctx.control is None:
         return _limit_over(run, "tool_calls", run.limits.max_tool_calls)
     return _next_turn(run)
 

@@ -114,6 +114,7 @@ class OpenCall:
     __slots__ = (
         "began",
         "given_up",
+        "hook_error",
         "id",
         "inner",
         "merger",
@@ -138,7 +139,8 @@ class OpenCall:
         """The provider's own answer, where hooks stand around the call."""
         self.given_up: tuple[ModelResponse, ...] = ()
         """Answers that were paid for and that a hook asked for again."""
-
+        self.hook_error: BaseException | None = None
+        """An error of a hook that saw the pieces, where it could be taken for one of the model."""
         self.shown: Collection[PieceKind] = ()
         """The kinds of pieces of the answer that somebody may have seen already."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ModelError
 from ..message import AssistantMessage, Block
 from ..middleware import DeltaFilter, ModelDelta
 from ..model import MessageDelta, PieceKind, ToolCallDelta
@@ -23,7 +24,11 @@ class ShownPieces:
         self._call_id = call_id
         feed = run.feed
         self._feed: Feed | None = feed if feed is not None and feed.shows_messages else None
-        made = [make(run.ctx) for _, make in run.spec.middleware.filter_deltas]
+        try:
+            made = [make(run.ctx) for _, make in run.spec.middleware.filter_deltas]
+        except ModelError as error:
+            self._note(error)
+            raise
         self._filters: list[DeltaFilter] = [each for each in made if each is not None]
         self.kinds: set[PieceKind] = set()
         """The kinds of pieces that were let pass, where there are filters."""
@@ -35,16 +40,29 @@ class ShownPieces:
 
     async def push(self, item: ModelDelta) -> bool:
         """Show a piece, and tell whether whoever reads is far behind."""
-        if not self._filters:
-            return await self._show(item)
-        return await self._show_all(self._passed([item], 0))
+        try:
+            if not self._filters:
+                return await self._show(item)
+            return await self._show_all(self._passed([item], 0))
+        except ModelError as error:
+            self._note(error)
+            raise
 
     async def end(self) -> bool:
         """Show what is still held back, and tell whether whoever reads is far behind."""
         behind = False
-        for place, each in enumerate(self._filters, 1):
-            behind = await self._show_all(self._passed(each.flush(), place))
+        try:
+            for place, each in enumerate(self._filters, 1):
+                behind = await self._show_all(self._passed(each.flush(), place))
+        except ModelError as error:
+            self._note(error)
+            raise
         return behind
+
+    def _note(self, error: ModelError) -> None:
+        """Put down that a hook has raised it: it is no failure of the model, to be retried."""
+        if self._run.open_call is not None:
+            self._run.open_call.hook_error = error
 
     def _passed(self, items: Iterable[ModelDelta], first: int) -> Iterable[ModelDelta]:
         for each in self._filters[first:]:

@@ -463,10 +463,11 @@ class Compressed(AgentEvent, frozen=True):
     """The context was made smaller."""
 
     kind: Literal["context.compressed"] = "context.compressed"
-    by: str | None = None
-    """What has made it smaller: a middleware, or one of its steps."""
     from_tokens: int
+    """About what it was before."""
     to_tokens: int
+    by: str = ""
+    """What made it smaller: a middleware, or one of its steps."""
 
 
 class ContextPressure(AgentEvent, frozen=True):

@@ -35,6 +35,7 @@ from ._messages import (
     plain_tool_message,
 )
 from ._repair import Repair, repair_messages, unanswered_calls
+from ._retrieved import Retrieved, retrieval_of, retrieved_block
 
 __all__ = (
     "AssistantMessage",
@@ -53,6 +54,7 @@ __all__ = (
     "ReasoningBlock",
     "RefusalBlock",
     "Repair",
+    "Retrieved",
     "SystemMessage",
     "TextBlock",
     "ToolCallBlock",
@@ -64,5 +66,7 @@ __all__ = (
     "load_messages",
     "plain_tool_message",
     "repair_messages",
+    "retrieval_of",
+    "retrieved_block",
     "unanswered_calls",
 )

@@ -17,6 +17,7 @@ from ._base import (
     ToolDelta,
     ToolHandler,
 )
+from ._check import PLAIN_HOOKS, check_function
 
 if TYPE_CHECKING:
     from ..agent_loop import AgentRun
@@ -25,6 +26,7 @@ _Maybe: TypeAlias = Awaitable[None] | None
 
 
 def _middleware(hook: str, function: Callable[..., Any]) -> Middleware[Any]:
+    check_function(hook, function)
     name = getattr(function, "__name__", hook)
 
     def plain(self: object, *args: Any) -> Any:
@@ -34,7 +36,7 @@ def _middleware(hook: str, function: Callable[..., Any]) -> Middleware[Any]:
         result = function(*args)
         return await result if inspect.isawaitable(result) else result
 
-    call = plain if hook in ("filter_deltas", "on_tool_delta") else awaited
+    call = plain if hook in PLAIN_HOOKS else awaited
     members = {hook: call, "name": name, "__doc__": function.__doc__}
     made: Middleware[Any] = type(f"{name}_middleware", (Middleware,), members)()
     return made

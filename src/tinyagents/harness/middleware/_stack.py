@@ -1,47 +1,21 @@
 """The hooks of several middlewares, sorted out once so that a run only walks short tuples."""
 
-import difflib
-import inspect
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
 from ..context import RunContext
-from ..errors import ConfigurationError
 from ..message import Message
 from ..text import error_text
 from ..tool import InterruptSignal
 from ._base import DeltaFilter, Middleware
-
-_log = logging.getLogger("tinyagents.middleware")
+from ._check import HOOKS, checked_items, overrides
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 Hook: TypeAlias = tuple[str, Callable[..., Awaitable[Any]]]
-
-HOOKS = (
-    "before_agent",
-    "after_agent",
-    "compact",
-    "before_model",
-    "filter_deltas",
-    "on_model_delta",
-    "after_model",
-    "before_tool",
-    "on_tool_delta",
-    "after_tool",
-    "before_steering",
-    "after_steering",
-    "on_error",
-    "wrap_model",
-    "wrap_tool",
-)
-
-_PLAIN = ("filter_deltas", "on_tool_delta")
-"""Hooks that are no coroutines."""
 
 
 class MiddlewareStack:
@@ -66,49 +40,14 @@ class MiddlewareStack:
     wrap_tool: tuple[Hook, ...]
 
     def __init__(self, items: Sequence[Middleware[Any]] = ()) -> None:
-        if isinstance(items, Middleware):
-            raise ConfigurationError("`middleware` takes a list of middlewares")
-        self.items: tuple[Middleware[Any], ...] = tuple(items)
-        for item in self.items:
-            _check(item)
+        self.items: tuple[Middleware[Any], ...] = checked_items(items)
         for hook in HOOKS:
             found = [
-                (item.name, getattr(item, hook))
-                for item in self.items
-                if getattr(type(item), hook) is not getattr(Middleware, hook)
+                (item.name, getattr(item, hook)) for item in self.items if overrides(item, hook)
             ]
             if hook.startswith("after_"):
                 found.reverse()
             setattr(self, hook, tuple(found))
-
-
-def _check(item: object) -> None:
-    """Refuse what would fail, or do nothing, only when a run comes to it."""
-    cls = type(item)
-    if isinstance(item, type) and issubclass(item, Middleware):
-        raise ConfigurationError(f"`{item.__name__}` is a class: pass `{item.__name__}()`")
-    if not isinstance(item, Middleware):
-        raise ConfigurationError(
-            f"{item!r} is no middleware: derive its class from `Middleware`, or decorate the "
-            "function, as with `@before_model`"
-        )
-    for hook in HOOKS:
-        own = getattr(cls, hook)
-        plain = hook in _PLAIN
-        if own is not getattr(Middleware, hook) and inspect.iscoroutinefunction(own) is plain:
-            how = "must not be async" if plain else "must be `async def`"
-            raise ConfigurationError(f"`{cls.__name__}.{hook}` {how}")
-    for name in dir(cls):
-        if name.startswith("_") or hasattr(Middleware, name) or not callable(getattr(cls, name)):
-            continue
-        if near := difflib.get_close_matches(name, HOOKS, n=1, cutoff=0.85):
-            # A guess, and so no error.
-            _log.warning(
-                "`%s.%s` is no hook and no run calls it: did you mean `%s`?",
-                cls.__name__,
-                name,
-                near[0],
-            )
 
 
 async def run_hooks(

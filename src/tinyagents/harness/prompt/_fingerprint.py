@@ -1,6 +1,7 @@
 """Digests of what a model is shown, the same in every process."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -36,6 +37,30 @@ def segmented(
     for segment in segments:
         yield segment, messages[reached : reached + segment.messages]
         reached += segment.messages
+
+
+def resized(
+    segments: Sequence[PromptSegment], before: Sequence[Message], after: Sequence[Message]
+) -> list[PromptSegment]:
+    """Return the segments of a prompt for what was made of its messages.
+
+    A segment has those of its messages that are left, the very same objects; others, which have come
+    in their place, belong to the segment of the message before them, or else to the one that follows.
+    """
+    owner: dict[int, int] = {}
+    for number, (_, own) in enumerate(segmented(segments, before)):
+        owner.update((id(message), number) for message in own)
+    rest = len(segments)
+    counts = [0] * (rest + 1)
+    at = next((owner.get(id(m), rest) for m in after if id(m) in owner), rest) if after else rest
+    known = {id(message) for message in before}
+    for message in after:
+        if id(message) in known:
+            at = max(at, owner.get(id(message), rest))
+        counts[at] += 1
+    return [
+        replace(segment, messages=count) for segment, count in zip(segments, counts, strict=False)
+    ]
 
 
 def message_digest(message: Message) -> str:

@@ -500,7 +500,8 @@ class AgentHarness:
         run.single_call = True
         finished = await drive(run)
         response = finished.response
-        if response is None:
+        withheld = finished.snapshot.final_text is not None
+        if response is None or withheld or finished.status in ("interrupted", "paused"):
             raise InvalidRequestError(f"the call was stopped by a hook: {finished.reason}")
         response.structured = finished.output
         return response

@@ -243,11 +243,9 @@ def _reopen(snapshot: RunSnapshot, given: Mapping[str, Any], waiting: list[Pendi
     if not given:
         ids = ", ".join(f"`{request.id}`" for request in snapshot.interrupts)
         raise ResumeError(f"the run waits for answers: pass `answers={{id: …}}` for {ids}")
-    if waiting:
-        snapshot.phase = "call_tools"
-        return
-    snapshot.answers.update(given)
-    snapshot.phase = snapshot.resume_phase or "prepare"
+    of_calls = {request.id for call in waiting for request in call.requests}
+    snapshot.answers.update({name: each for name, each in given.items() if name not in of_calls})
+    snapshot.phase = "call_tools" if waiting else snapshot.resume_phase or "prepare"
 
 
 def _reset(snapshot: RunSnapshot) -> None:

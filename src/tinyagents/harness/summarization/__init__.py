@@ -17,6 +17,7 @@ from ._archive import (
     put_away,
     search_messages,
 )
+from ._clearing import CLEARED, cleared_result, drop_retrieved, start_of_turns, without_blocks
 from ._exchanges import Exchange, exchanges, is_well_paired
 from ._file_archive import JsonlContextArchive
 from ._model_summarizer import ModelSummarizer
@@ -37,8 +38,10 @@ from ._results import TrimmedResults, shortened_result, trim_results
 from ._shorten import Shortened, apply_steps
 from ._steps import (
     SUMMARY_FAULTS,
+    ClearToolResults,
     CompactToolOutputs,
     ContextStep,
+    DropRetrieved,
     ShorteningTask,
     Summarize,
     TrimOldest,
@@ -56,9 +59,10 @@ from ._triggers import (
     Trigger,
     WindowFraction,
 )
-from ._trim import TrimStrategy, trim_messages, trim_to_budget
+from ._trim import Role, TrimStrategy, trim_messages, trim_to_budget
 
 __all__ = (
+    "CLEARED",
     "SEARCH_TAG",
     "SUMMARY_FAULTS",
     "SUMMARY_HOOK",
@@ -66,18 +70,21 @@ __all__ = (
     "SUMMARY_PROMPT_VERSION",
     "AllOf",
     "AnyOf",
+    "ClearToolResults",
     "CompactToolOutputs",
     "CompressionProvenance",
     "ConcatSummarizer",
     "ContextArchive",
     "ContextSize",
     "ContextStep",
+    "DropRetrieved",
     "Exchange",
     "InMemoryContextArchive",
     "JsonlContextArchive",
     "MessagesAbove",
     "ModelSummarizer",
     "Passage",
+    "Role",
     "Shortened",
     "ShorteningTask",
     "StoredSummary",
@@ -94,9 +101,11 @@ __all__ = (
     "WindowFraction",
     "apply_steps",
     "ask_for_compaction",
+    "cleared_result",
     "compact_context_tool",
     "conversation_key",
     "default_steps",
+    "drop_retrieved",
     "exchanges",
     "forget_summary",
     "goal_of",
@@ -111,6 +120,7 @@ __all__ = (
     "search_messages",
     "shortened_result",
     "source_hash",
+    "start_of_turns",
     "store_summary",
     "stored_summary",
     "summarize_plan",
@@ -119,4 +129,5 @@ __all__ = (
     "trim_oldest",
     "trim_results",
     "trim_to_budget",
+    "without_blocks",
 )

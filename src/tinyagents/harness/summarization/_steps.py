@@ -1,7 +1,7 @@
 """Steps by which a conversation is made shorter, for whoever applies them in an order."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
@@ -10,6 +10,7 @@ from ..errors import ConfigurationError, ModelNotFoundError, RunCancelledError
 from ..message import Message
 from ..token_estimation import TokenEstimator
 from ._apply import StoredSummary, store_summary, summarize_plan
+from ._clearing import cleared_result, drop_retrieved
 from ._policy import SummarizationPolicy
 from ._results import trim_results
 from ._summarizer import ConcatSummarizer, Summarizer
@@ -98,6 +99,60 @@ class Summarize:
         return plan.with_summary(record.summary)
 
 
+class DropRetrieved:
+    """Drops what was looked up for earlier turns: see :func:`~tinyagents.harness.message.retrieved_block`.
+
+    Args:
+        keep_turns: For how many of the latest turns of the user it stays.
+    """
+
+    def __init__(self, *, keep_turns: int = 1) -> None:
+        if keep_turns < 0:
+            raise ConfigurationError(f"`keep_turns` is {keep_turns}: it must not be negative")
+        self._keep_turns = keep_turns
+
+    async def shorten(self, messages: Sequence[Message], task: ShorteningTask) -> Sequence[Message]:
+        """Return the conversation without what was looked up."""
+        return drop_retrieved(messages, keep_turns=self._keep_turns)
+
+
+class ClearToolResults:
+    """Puts a placeholder in the place of old results, the oldest first, as far as is needed.
+
+    Args:
+        keep_recent: How many of the latest results stay.
+        exclude_tools: Tools whose results stay.
+    """
+
+    def __init__(self, *, keep_recent: int = 3, exclude_tools: Collection[str] = ()) -> None:
+        if keep_recent < 0:
+            raise ConfigurationError(f"`keep_recent` is {keep_recent}: it must not be negative")
+        if isinstance(exclude_tools, str):
+            raise ConfigurationError(f"`exclude_tools` holds names: pass [{exclude_tools!r}]")
+        self._keep_recent = keep_recent
+        self._excluded = frozenset(exclude_tools)
+
+    async def shorten(self, messages: Sequence[Message], task: ShorteningTask) -> Sequence[Message]:
+        """Return the conversation with its old results cleared."""
+        count = task.estimator.message
+        places = [place for place, message in enumerate(messages) if message.role == "tool"]
+        left, tokens = list(messages), task.estimator.messages(messages)
+        for place in places[: max(0, len(places) - self._keep_recent)]:
+            message = messages[place]
+            if tokens <= task.target:
+                break
+            if (
+                message.role != "tool"
+                or message.trusted_verbatim
+                or message.name in self._excluded
+                or count(cleared := cleared_result(message)) >= count(message)
+            ):
+                continue
+            left[place] = cleared
+            tokens += count(cleared) - count(message)
+        return left
+
+
 class CompactToolOutputs:
     """Cuts the middle out of long results: the largest first, recent ones last.
 
@@ -151,7 +206,13 @@ def default_steps(summarizer: Summarizer | None = None) -> tuple[ContextStep, ..
         summarizer: Adds a :class:`Summarize` step.
     """
     summaries = () if summarizer is None else (Summarize(summarizer),)
-    return (*summaries, CompactToolOutputs(), TrimOldest())
+    return (
+        DropRetrieved(),
+        ClearToolResults(),
+        *summaries,
+        CompactToolOutputs(),
+        TrimOldest(),
+    )
 
 
 def trim_oldest(

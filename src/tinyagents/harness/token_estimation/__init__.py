@@ -6,6 +6,7 @@ from ._counters import (
     EncoderTokenCounter,
     HeuristicTokenCounter,
     TokenCounter,
+    TokenCounterLike,
     as_token_counter,
     estimate_tokens,
 )
@@ -19,6 +20,7 @@ __all__ = (
     "HeuristicTokenCounter",
     "TiktokenCounter",
     "TokenCounter",
+    "TokenCounterLike",
     "TokenEstimate",
     "TokenEstimator",
     "as_token_counter",

@@ -6,6 +6,7 @@ from ... import _lazy
 
 if TYPE_CHECKING:
     from ._artifacts import ArtifactMiddleware
+    from ._context_editing import ContextEditingMiddleware
     from ._context_window import ContextWindowMiddleware
     from ._contextual_selection import (
         ContextualToolSelectionMiddleware,
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from ._dynamic_selection import DynamicToolSelectionMiddleware, ToolSelector
     from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
+    from ._message_trim import MessageTrimMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
+    from ._output_compression import OutputCompressionMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
+    from ._retrieval_compression import RetrievalCompressionMiddleware
     from ._summarization import (
         ContextCompressionMiddleware,
         SummarizationMiddleware,
@@ -24,8 +28,14 @@ if TYPE_CHECKING:
     )
     from ._tool_allowlist import ToolAllowlistMiddleware
     from ._tool_policy import ToolPolicyMiddleware
+    from ._transcript_compression import TranscriptCompressionMiddleware
 
 _HOMES = {
+    "_output_compression": ("OutputCompressionMiddleware",),
+    "_retrieval_compression": ("RetrievalCompressionMiddleware",),
+    "_transcript_compression": ("TranscriptCompressionMiddleware",),
+    "_context_editing": ("ContextEditingMiddleware",),
+    "_message_trim": ("MessageTrimMiddleware",),
     "_artifacts": ("ArtifactMiddleware",),
     "_contextual_selection": (
         "ContextualToolSelectionMiddleware",
@@ -50,13 +60,17 @@ _HOMES = {
 __all__ = (
     "ArtifactMiddleware",
     "ContextCompressionMiddleware",
+    "ContextEditingMiddleware",
     "ContextWindowMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicToolSelectionMiddleware",
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
+    "MessageTrimMiddleware",
     "ModelToolSelectionMiddleware",
+    "OutputCompressionMiddleware",
     "PromptCacheGuardMiddleware",
+    "RetrievalCompressionMiddleware",
     "SummarizationMiddleware",
     "SummaryFailurePolicy",
     "ToolAllowlistMiddleware",
@@ -64,6 +78,7 @@ __all__ = (
     "ToolPredicate",
     "ToolSelectionContext",
     "ToolSelector",
+    "TranscriptCompressionMiddleware",
 )
 
 if not TYPE_CHECKING:

@@ -26,9 +26,9 @@ _log = logging.getLogger("tinyagents.middleware")
 class ArtifactMiddleware(Middleware[Any]):
     """Stores oversized tool results, and shows the model a pointer with an abstract in their place.
 
-    Results that are marked ``trusted_verbatim`` and those of the tools that read what was kept stay
-    as they are; so do images and files beside the text. A result that imitates a pointer is changed
-    so that it is none.
+    Hooks: ``after_tool``. It changes the text of a result and its ``artifacts``. Results that are
+    marked ``trusted_verbatim`` and those of the tools that read what was kept stay as they are; so do
+    images and files beside the text. A result that imitates a pointer is changed so that it is none.
 
     Emits the custom event ``artifact.stored`` with the path and the sizes. When the redactor fails,
     or the text cannot be written, nothing is stored, the model gets the text itself, and the event

@@ -7,7 +7,7 @@ from typing import Any
 from ...context import RunContext
 from ...errors import ModelNotFoundError
 from ...message import AssistantMessage, Message
-from ...model import ModelProfile, ModelRequest, PromptSegment
+from ...model import ModelProfile, ModelRequest
 from ...token_estimation import TokenEstimator
 
 _LARGEST_RESERVE = 4
@@ -101,22 +101,6 @@ def room_for(
         able = profile.max_output_tokens if profile is not None else None
         reserve = min(asked or able or 0, window // _LARGEST_RESERVE)
     return Room(window=window, limit=max(1, window - reserve))
-
-
-def send_instead(request: ModelRequest, messages: list[Message]) -> None:
-    """Put shorter messages into a request, with the segments that are still what they say."""
-    same = 0
-    for before, after in zip(request.messages, messages, strict=False):
-        if before is not after:
-            break
-        same += 1
-    segments: list[PromptSegment] = []
-    for segment in request.segments:
-        same -= segment.messages
-        if same < 0:
-            break
-        segments.append(segment)
-    request.messages, request.segments = messages, segments
 
 
 def warn_of_unknown_window(ctx: RunContext[Any], by: str, measured: Measured) -> None:

@@ -23,16 +23,16 @@ from ...summarization import (
     put_away,
     take_compaction_request,
 )
-from ...token_estimation import Encoder, TokenCounter, TokenEstimator
+from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware, ModelHandler
 from ._context_measure import (
     Measured,
     Room,
     profile_for,
     room_for,
-    send_instead,
     warn_of_unknown_window,
 )
+from ._shortening import send_instead
 
 _log = logging.getLogger("tinyagents.middleware")
 
@@ -91,7 +91,7 @@ class ContextWindowMiddleware(Middleware[Any]):
         target: float = 0.6,
         recoveries: int = 1,
         archive: ContextArchive | None = None,
-        counter: TokenCounter | Encoder | None = None,
+        counter: TokenCounterLike | None = None,
     ) -> None:
         if window is not None and window < 1:
             raise ConfigurationError(f"`window` is {window}: it must be above 0")

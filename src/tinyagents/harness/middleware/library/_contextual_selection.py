@@ -35,7 +35,9 @@ ToolPredicate: TypeAlias = Callable[[ToolSelectionContext, Tool], bool | Awaitab
 class ContextualToolSelectionMiddleware(Middleware[Any]):
     """Hides the tools that a function of the run's circumstances does not admit, and refuses them.
 
-    Tools that hooks have put into a request, and that the run does not have, are left alone.
+    Hooks: ``before_model`` and ``before_tool``. It changes the tools and the tool choice of a request;
+    tools that hooks have put there, and that the run does not have, are left alone. Events:
+    ``tool.filtered``, ``tool.refused``.
 
     Args:
         admits: Whether the model may see and call a tool; plain or async. What it raises ends the

@@ -19,7 +19,8 @@ ToolSelector: TypeAlias = Callable[
 class DynamicToolSelectionMiddleware(Middleware[Any]):
     """Offers only the tools that a function chooses for each request, and refuses the others.
 
-    No event tells of it. Names that there are no tools of are passed over.
+    Hooks: ``before_model``. It changes the tools and the tool choice of a request, and no event tells
+    of it; a refused call has its ``tool.refused``. Names that there are no tools of are passed over.
 
     Args:
         select: Returns the names of the tools to offer; plain or async. What it raises ends the

@@ -27,9 +27,10 @@ _log = logging.getLogger("tinyagents.middleware")
 class HandoffMiddleware(Middleware[Any]):
     """Keeps oversized tool results and shows the model a placeholder in their place.
 
-    A page of HTML is first cleaned of its markup, and may then fit. Errors, results that are marked
-    ``trusted_verbatim`` and those of the tools that read what was kept stay as they are; so do images and
-    files beside the text. A result that imitates a placeholder is changed so that it is none.
+    Hooks: ``after_tool``. It changes the text of a result. A page of HTML is first cleaned of its
+    markup, and may then fit. Errors, results that are marked ``trusted_verbatim`` and those of the
+    tools that read what was kept stay as they are; so do images and files beside the text. A result
+    that imitates a placeholder is changed so that it is none.
 
     Emits the custom event ``handoff.stored`` with the id and the size. When the store fails, the model
     gets the text itself, and the event is ``handoff.failed``.

@@ -17,8 +17,10 @@ Concerns: TypeAlias = Callable[[RunContext[Any], ToolCall], bool | Awaitable[boo
 class HumanApprovalMiddleware(Middleware[Any]):
     """Lets calls run only when somebody agrees.
 
-    It judges the tool that will really run and the arguments that it will really run with: after
-    the hooks before a tool, the policy for unknown tools, and the check of the arguments.
+    Hooks: ``before_tool``. It changes nothing, and judges the tool that will really run and the
+    arguments that it will really run with: after the hooks before a tool, the policy for unknown
+    tools, and the check of the arguments. Events: ``tool.approval``. What ``when`` raises ends the
+    run.
 
     Args:
         names: The tools whose calls need approval.

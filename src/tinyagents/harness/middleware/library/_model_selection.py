@@ -57,6 +57,9 @@ class _Chosen:
 class ModelToolSelectionMiddleware(Middleware[Any]):
     """Asks a model which tools a request needs, and hides the others; for agents with many tools.
 
+    Hooks: ``before_model``. It changes the tools and the tool choice of a request. Events:
+    ``tool.filtered``, ``tool.refused``, and those of what it costs.
+
     It is asked once for each message of the user and each set of tools, while the run lives. Where
     it fails, or does not answer in time, all tools are offered, and ``tool.selection_failed`` says
     so. What it costs is counted to the run; ``RunLimits`` do not count the call.

@@ -33,9 +33,10 @@ from ...summarization import (
     take_compaction_request,
     trim_oldest,
 )
-from ...token_estimation import Encoder, TokenCounter, TokenEstimator
+from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
-from ._context_measure import Measured, room_for, send_instead, warn_of_unknown_window
+from ._context_measure import Measured, room_for, warn_of_unknown_window
+from ._shortening import send_instead
 
 _log = logging.getLogger("tinyagents.middleware")
 
@@ -91,7 +92,7 @@ class SummarizationMiddleware(Middleware[Any]):
         on_failure: SummaryFailurePolicy = "fallback_trim",
         max_records: int = 1024,
         archive: ContextArchive | None = None,
-        counter: TokenCounter | Encoder | None = None,
+        counter: TokenCounterLike | None = None,
     ) -> None:
         if on_failure not in _FAILURE_POLICIES:
             raise ConfigurationError(

@@ -11,7 +11,8 @@ from ._tool_names import NameRule
 class ToolAllowlistMiddleware(Middleware[Any]):
     """Refuses calls of tools that are not listed. The model sees all tools; nothing is hidden.
 
-    A call of a tool that does not exist is left to the policy for unknown tools.
+    Hooks: ``before_tool``. Events: ``tool.refused``. A call of a tool that does not exist is left to
+    the policy for unknown tools.
 
     Args:
         allow: The tools that may run.

@@ -20,6 +20,9 @@ class ToolPolicyMiddleware(Middleware[Any]):
     A tool that it does not allow is hidden from the model and, if called all the same, refused.
     Without any option it allows all. The rules are looked at in the order of the options.
 
+    Hooks: ``before_model``, ``before_tool``, and ``after_tool`` where results are cut. It changes the
+    tools and the tool choice of a request. Events: ``tool.filtered``, ``tool.refused``.
+
     Raises:
         ConfigurationError: There is no such side effect, or names are given as one text.
     """

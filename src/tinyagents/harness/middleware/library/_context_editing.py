@@ -1,0 +1,156 @@
+"""Old tool results cleared from what is sent."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, cast
+
+from ...context import RunContext
+from ...errors import ConfigurationError
+from ...memo import MessageCache
+from ...message import AssistantMessage, Message, ToolMessage
+from ...model import ModelRequest
+from ...summarization import CLEARED, cleared_result
+from ...token_estimation import TokenCounterLike, TokenEstimator
+from .._base import Middleware
+from ._shortening import put_shorter
+
+
+class ContextEditingMiddleware(Middleware[Any]):
+    """Puts a placeholder in the place of old tool results; the transcript keeps them.
+
+    The latest results stay, and so do those that are ``trusted_verbatim`` and those of
+    ``exclude_tools``. What was cleared once stays cleared for the rest of the run, a resumed one too,
+    so that prompts go on from each other between two clearings.
+
+    Hooks: ``before_model``. It changes results in the request, and with ``clear_arguments`` the calls
+    that they belong to. Events: ``context.compressed``, unless ``events`` is off.
+
+    Args:
+        keep_recent: How many of the latest results stay.
+        trigger_tokens: Clear only where the prompt is more than that; at each call where it is ``None``.
+            0 is none, too.
+        clear_at_least: Clear only where that makes so many tokens fewer: each clearing makes a
+            provider's prompt cache of what follows it worthless.
+        exclude_tools: Tools whose results stay.
+        clear_arguments: Empty the arguments of the calls, too.
+        placeholder: What stands in a result's place.
+        counter: Counts tokens: see :class:`~tinyagents.harness.token_estimation.TokenEstimator`.
+        events: Whether to tell of it.
+
+    Raises:
+        ConfigurationError: A number is negative, or names are given as one text.
+    """
+
+    def __init__(
+        self,
+        *,
+        keep_recent: int = 3,
+        trigger_tokens: int | None = None,
+        clear_at_least: int = 0,
+        exclude_tools: Collection[str] = (),
+        clear_arguments: bool = False,
+        placeholder: str = CLEARED,
+        counter: TokenCounterLike | None = None,
+        events: bool = True,
+    ) -> None:
+        if min(keep_recent, trigger_tokens or 0, clear_at_least) < 0:
+            raise ConfigurationError(
+                "`keep_recent`, `trigger_tokens` and `clear_at_least` are numbers of 0 or more"
+            )
+        if isinstance(exclude_tools, str):
+            raise ConfigurationError(f"`exclude_tools` holds names: pass [{exclude_tools!r}]")
+        self._keep_recent = keep_recent
+        self._trigger = trigger_tokens or None
+        self._at_least = clear_at_least
+        self._excluded = frozenset(exclude_tools)
+        self._arguments = clear_arguments
+        self._placeholder = placeholder
+        self._estimator = TokenEstimator(counter)
+        self._events = events
+        self._emptied: MessageCache[tuple[str, ...], Message] = MessageCache(self._without)
+
+    async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
+        """Clear what is old, where it is time to."""
+        results = dict(_results(request.messages))
+        able = {
+            key: place
+            for key, place in list(results.items())[: max(0, len(results) - self._keep_recent)]
+            if self._may_clear(request.messages[place])
+        }
+        noted = ctx.notes.get(self.name)
+        cleared = [key for key in cast("list[str]", noted or []) if key in results]
+        messages = self._edited(request.messages, results, cleared)
+        fresh = [key for key in able if key not in set(cleared)]
+        if fresh and self._is_time(request, messages):
+            shorter = self._edited(request.messages, results, [*cleared, *fresh])
+            saved = self._estimator.messages(messages) - self._estimator.messages(shorter)
+            if saved > 0 and saved >= self._at_least:
+                messages, cleared = shorter, [*cleared, *fresh]
+        if cleared or noted:
+            ctx.notes[self.name] = cast("list[Any]", cleared)
+        if self._events:
+            put_shorter(ctx, request, messages, self._estimator, self.name)
+        else:
+            request.messages = list(messages)
+
+    def _is_time(self, request: ModelRequest, messages: Sequence[Message]) -> bool:
+        if self._trigger is None:
+            return True
+        same = messages is request.messages
+        estimate = self._estimator.prompt(messages, request.tools, reported=same)
+        return estimate.total > self._trigger
+
+    def _may_clear(self, message: Message) -> bool:
+        return (
+            isinstance(message, ToolMessage)
+            and not message.trusted_verbatim
+            and message.name not in self._excluded
+            and message.text != self._placeholder
+        )
+
+    def _edited(
+        self, messages: list[Message], results: dict[str, int], cleared: Collection[str]
+    ) -> list[Message]:
+        """Return the messages with these results cleared; the very same list where there is none."""
+        if not cleared:
+            return messages
+        edited = list(messages)
+        calls: dict[int, list[str]] = {}
+        for key in cleared:
+            place = results[key]
+            message = messages[place]
+            assert isinstance(message, ToolMessage)
+            edited[place] = self._emptied.of(message, ())
+            if self._arguments:
+                asking = _asking(messages, place)
+                calls.setdefault(asking, []).append(message.tool_call_id)
+        for place, ids in calls.items():
+            edited[place] = self._emptied.of(messages[place], tuple(ids))
+        return edited
+
+    def _without(self, message: Message, ids: tuple[str, ...]) -> Message:
+        if isinstance(message, ToolMessage):
+            return cleared_result(message, self._placeholder)
+        content = [
+            block.model_copy(update={"arguments": {}})
+            if block.type == "tool_call" and block.id in ids
+            else block
+            for block in message.content
+        ]
+        return message.model_copy(update={"content": content})
+
+
+def _results(messages: Sequence[Message]) -> Iterator[tuple[str, int]]:
+    """Yield a key and the place of each result; a call's id may come again in a later turn."""
+    seen: Counter[str] = Counter()
+    for place, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            seen[message.tool_call_id] += 1
+            yield f"{message.tool_call_id}#{seen[message.tool_call_id]}", place
+
+
+def _asking(messages: Sequence[Message], place: int) -> int:
+    """Return the place of the answer that a result belongs to."""
+    while place and not isinstance(messages[place], AssistantMessage):
+        place -= 1
+    return place

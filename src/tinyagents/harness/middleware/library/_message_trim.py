@@ -1,0 +1,55 @@
+"""Sending a part of the conversation only."""
+
+from collections.abc import Collection
+from typing import Any
+
+from ...context import RunContext
+from ...model import ModelRequest
+from ...summarization import Role, TrimStrategy, trim_messages
+from ...token_estimation import TokenCounterLike, TokenEstimator
+from .._base import Middleware
+from ._shortening import put_shorter
+
+
+class MessageTrimMiddleware(Middleware[Any]):
+    """Sends the part of the conversation that a strategy keeps; the transcript stays whole.
+
+    Hooks: ``before_model``. It changes the messages of the request, and never parts a call and its
+    result. Events: ``context.compressed`` where something was left out.
+
+    Args:
+        strategy: What to keep, such as ``TrimStrategy.keep_last(20)``.
+        start_on: Roles that what is kept may begin with, system messages left out; all where there
+            is none.
+        end_on: Roles that it may end with.
+        keep_user_turn: Where the cut falls in the middle of a turn, keep what the user said at its
+            beginning, so that the model still knows what it is at.
+        counter: Counts tokens: see :class:`~tinyagents.harness.token_estimation.TokenEstimator`.
+    """
+
+    def __init__(
+        self,
+        strategy: TrimStrategy,
+        *,
+        start_on: Collection[Role] = (),
+        end_on: Collection[Role] = (),
+        keep_user_turn: bool = True,
+        counter: TokenCounterLike | None = None,
+    ) -> None:
+        self._strategy = strategy
+        self._start_on = start_on
+        self._end_on = end_on
+        self._keep_user_turn = keep_user_turn
+        self._estimator = TokenEstimator(counter)
+
+    async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
+        """Leave out what the strategy does not keep."""
+        kept = trim_messages(
+            request.messages,
+            self._strategy,
+            start_on=self._start_on,
+            end_on=self._end_on,
+            keep_user_turn=self._keep_user_turn,
+            estimate=self._estimator.message,
+        )
+        put_shorter(ctx, request, kept, self._estimator, self.name)

@@ -1,0 +1,133 @@
+"""Verbose tool output made short before the model sees it."""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from pydantic import JsonValue
+
+from ...context import RunContext
+from ...errors import ConfigurationError
+from ...text import encode_json, parse_json
+from ...token_estimation import TokenCounterLike, TokenEstimator
+from ...tool import ToolResult
+from .._base import Middleware, ToolCall
+from ._result_text import replace_text, stays
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+"""Control sequences of terminals (ECMA-48, 5.4), and operating system commands as xterm has them."""
+_NUMBERS = re.compile(r"\d+")
+_ALIKE = 3
+"""So many lines in a row that differ in their numbers only are told as one."""
+
+
+class OutputCompressionMiddleware(Middleware[Any]):
+    """Makes the output of tools short: terminal codes, lines alike, long JSON lists and long texts.
+
+    What is cut says how long it was. Errors are shortened, too; results that are ``trusted_verbatim``
+    and those of the tools that read what was kept elsewhere stay, and so do images and files beside
+    the text. The result's ``value``, which the application sees, stays whole.
+
+    Hooks: ``after_tool``. It changes the text of a result, before it becomes a part of the transcript.
+    Events: ``context.compressed``.
+
+    Args:
+        max_characters: What is longer is shortened until it fits.
+        max_items: How many items of a JSON list are kept where it is too long.
+        tools: The tools whose output is meant; all where it is ``None``.
+        counter: Counts tokens: see :class:`~tinyagents.harness.token_estimation.TokenEstimator`.
+
+    Raises:
+        ConfigurationError: A number is not above 0, or names are given as one text.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_characters: int = 8_000,
+        max_items: int = 20,
+        tools: Collection[str] | None = None,
+        counter: TokenCounterLike | None = None,
+    ) -> None:
+        if max_characters < 1 or max_items < 1:
+            raise ConfigurationError("`max_characters` and `max_items` must be above 0")
+        if isinstance(tools, str):
+            raise ConfigurationError(f"`tools` holds names: pass [{tools!r}]")
+        self._max_characters = max_characters
+        self._max_items = max_items
+        self._tools = None if tools is None else frozenset(tools)
+        self._estimator = TokenEstimator(counter)
+
+    async def after_tool(self, ctx: RunContext[Any], call: ToolCall, result: ToolResult) -> None:
+        """Shorten a result."""
+        if stays(call, result) or (self._tools is not None and call.name not in self._tools):
+            return
+        text = result.joined_text()
+        shorter = self.shortened(text)
+        if len(shorter) >= len(text):
+            return
+        replace_text(result, shorter)
+        ctx.emit(
+            "context.compressed",
+            from_tokens=self._estimator.text(text),
+            to_tokens=self._estimator.text(shorter),
+            by=self.name,
+        )
+
+    def shortened(self, text: str) -> str:
+        """Return a text as the middleware makes it."""
+        text = _ESCAPES.sub("", text) if "\x1b" in text else text
+        if len(text) <= self._max_characters:
+            return text
+        original = len(text)
+        shorter = self._as_json(text) or _without_lines_alike(text)
+        return _middle_cut(shorter, self._max_characters, original)
+
+    def _as_json(self, text: str) -> str | None:
+        """Return JSON with its long lists cut; ``None`` where the text is none."""
+        if text.lstrip()[:1] not in ("[", "{"):
+            return None
+        try:
+            value = parse_json(text)
+        except ValueError:
+            return None
+        return encode_json(_with_short_lists(value, self._max_items)).decode()
+
+
+def _with_short_lists(value: JsonValue, most: int) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _with_short_lists(each, most) for key, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    kept = [_with_short_lists(each, most) for each in value[:most]]
+    if len(value) > most:
+        kept.append(f"[… cut: {len(value) - most} of {len(value)} items …]")
+    return kept
+
+
+def _without_lines_alike(text: str) -> str:
+    """Tell a run of lines that differ in their numbers only as its first, and how many followed."""
+    lines: list[str] = []
+    shape, alike = None, 0
+    for line in [*text.split("\n"), None]:
+        same = _NUMBERS.sub("0", line) if line is not None else None
+        if same == shape and line is not None:
+            alike += 1
+            lines.append(line)
+            continue
+        if alike >= _ALIKE:
+            del lines[-alike:]
+            lines.append(f"[… {alike} more lines like this …]")
+        if line is not None:
+            lines.append(line)
+        shape, alike = same, 0
+    return "\n".join(lines)
+
+
+def _middle_cut(text: str, most: int, original: int) -> str:
+    if len(text) <= most:
+        return text
+    head = (most + 1) // 2
+    tail = most - head
+    marker = f"\n[… cut: {original} characters in all …]\n"
+    return f"{text[:head]}{marker}{text[len(text) - tail :]}"
