@@ -28,6 +28,8 @@ class StoredSummary(BaseModel):
     """How many messages at the front of the transcript, system messages not counted, it stands for;
     0 where it is itself part of the transcript."""
     covered_hash: str = ""
+    goal: str | None = None
+    """What the conversation was for, whose words may be summarised by now."""
 
 
 def stored_summary(notes: Mapping[str, JsonValue]) -> StoredSummary | None:
@@ -59,6 +61,7 @@ async def summarize_plan(
     *,
     by: str,
     goal: str | None = None,
+    focus: str | None = None,
     reason: str = "",
 ) -> SummaryRecord:
     """Summarise the older part of a conversation.
@@ -72,11 +75,13 @@ async def summarize_plan(
         summarizer: Makes the summary.
         by: What the events call whoever asks for it.
         goal: What the conversation is for.
+        focus: What else is still needed.
         reason: Why it is summarised, for the provenance.
     """
     ctx.emit("middleware.started", name=by, hook=SUMMARY_HOOK)
     try:
-        record = await summarizer.summarize(plan.older, goal=goal, reason=reason, ctx=ctx)
+        aim = "\nStill needed: ".join(each for each in (goal, focus) if each) or None
+        record = await summarizer.summarize(plan.older, goal=aim, reason=reason, ctx=ctx)
     except BaseException as error:
         cancelled = isinstance(error, anyio.get_cancelled_exc_class())
         why = "cancelled" if cancelled else f"{type(error).__name__}: {error_text(error)}"
@@ -98,12 +103,10 @@ async def summarize_plan(
     return record
 
 
-def goal_of(messages: Sequence[Message], focus: str | None = None) -> str | None:
-    """Return what a conversation is for: what the user said last, and what is still needed."""
-    said = next(
-        (m.text for m in reversed(messages) if m.role == "user" and not is_summary(m) and m.text),
-        None,
-    )
-    if not focus:
-        return said
-    return f"{said}\nStill needed: {focus}" if said else focus
+def goal_of(ctx: RunContext[Any], messages: Sequence[Message]) -> str | None:
+    """Return what a conversation is for: what the user said last, be it summarised by now."""
+    for message in reversed(messages):
+        if message.role == "user" and not is_summary(message) and message.text:
+            return message.text
+    stored = stored_summary(ctx.notes)
+    return stored.goal if stored is not None else None

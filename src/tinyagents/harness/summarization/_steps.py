@@ -32,6 +32,8 @@ class ShorteningTask:
     estimator: TokenEstimator
     goal: str | None = None
     """What the conversation is for."""
+    focus: str | None = None
+    """What else is still needed."""
     reason: str = ""
     """Why it is made shorter."""
     by: str = ""
@@ -86,6 +88,7 @@ class Summarize:
                 self._summarizer,
                 by=task.by or type(self).__name__,
                 goal=task.goal,
+                focus=task.focus,
                 reason=task.reason,
             )
         except SUMMARY_FAULTS:
@@ -95,7 +98,7 @@ class Summarize:
                 raise
             _log.warning("a conversation could not be summarised", exc_info=error)
             return messages
-        store_summary(task.ctx, StoredSummary(record=record))
+        store_summary(task.ctx, StoredSummary(record=record, goal=task.goal))
         return plan.with_summary(record.summary)
 
 

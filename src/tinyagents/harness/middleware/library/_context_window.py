@@ -228,7 +228,8 @@ class ContextWindowMiddleware(Middleware[Any]):
             ctx=ctx,
             target=max(0, target),
             estimator=self._estimator,
-            goal=goal_of(messages, focus),
+            goal=goal_of(ctx, messages),
+            focus=focus,
             reason=reason,
             by=self.name,
         )

@@ -127,7 +127,7 @@ class SummarizationMiddleware(Middleware[Any]):
         if shorter is None:
             return None
         if record is not None:
-            store_summary(ctx, StoredSummary(record=record))
+            store_summary(ctx, StoredSummary(record=record, goal=goal_of(ctx, messages)))
         if self._archive is not None:
             await put_away(ctx, self._archive, messages, shorter)
         measured.shortened(shorter)
@@ -200,7 +200,8 @@ class SummarizationMiddleware(Middleware[Any]):
                 plan,
                 self._summarizer,
                 by=self.name,
-                goal=goal_of(messages, focus),
+                goal=goal_of(ctx, messages),
+                focus=focus,
                 reason=reason,
             )
         except SUMMARY_FAULTS:
@@ -271,7 +272,10 @@ class SummarizationMiddleware(Middleware[Any]):
         self, ctx: RunContext[Any], kept: _Kept, record: SummaryRecord, covered: Sequence[Message]
     ) -> None:
         stored = StoredSummary(
-            record=record, covered=len(covered), covered_hash=source_hash(covered)
+            record=record,
+            covered=len(covered),
+            covered_hash=source_hash(covered),
+            goal=goal_of(ctx, covered),
         )
         store_summary(ctx, stored)
         kept.stored, kept.covered = stored, tuple(covered)
