@@ -98,8 +98,11 @@ class Summarize:
                 raise
             _log.warning("a conversation could not be summarised", exc_info=error)
             return messages
+        shorter = plan.with_summary(record.summary)
+        if task.estimator.messages(shorter) >= task.estimator.messages(messages):
+            return messages
         store_summary(task.ctx, StoredSummary(record=record, goal=task.goal))
-        return plan.with_summary(record.summary)
+        return shorter
 
 
 class DropRetrieved:
@@ -227,12 +230,23 @@ def trim_oldest(
     ``trusted_verbatim`` and what the user said at the beginning of the first turn stay too.
     """
     least = trim_messages(messages, TrimStrategy.keep_last(keep_last), keep_user_turn=True)
-    if estimator.messages(least) >= limit:
-        return least
-    kept = trim_messages(
-        messages,
-        TrimStrategy.max_tokens(limit),
-        keep_user_turn=True,
-        estimate=estimator.message,
-    )
-    return kept if len(kept) >= len(least) else least
+    kept = least
+    if estimator.messages(least) < limit:
+        newest = trim_messages(
+            messages,
+            TrimStrategy.max_tokens(limit),
+            keep_user_turn=True,
+            estimate=estimator.message,
+        )
+        kept = newest if len(newest) >= len(least) else least
+    return _from_a_user_turn(messages, kept)
+
+
+def _from_a_user_turn(before: Sequence[Message], kept: list[Message]) -> list[Message]:
+    """Return the messages with what the user had said before them, where they begin with no user's turn."""
+    start = next((n for n, message in enumerate(kept) if message.role != "system"), None)
+    if start is None or kept[start].role == "user":
+        return kept
+    place = next(n for n, message in enumerate(before) if message is kept[start])
+    said = next((m for m in reversed(before[:place]) if m.role == "user"), None)
+    return kept if said is None else [*kept[:start], said, *kept[start:]]

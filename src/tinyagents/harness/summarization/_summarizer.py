@@ -12,6 +12,8 @@ from ._records import CompressionProvenance, SummaryRecord, is_summary, message_
 from ._render import MOST_OF_A_PAYLOAD, render_message
 
 _HEADER: Final = "Summary of the earlier conversation:"
+_LEAST_LINE: Final = 80
+"""How short a line may become before the oldest are left out."""
 _ENTRY: Final = re.compile(r"\[msg-(\d+)\] ")
 _LEFT_OUT: Final = re.compile(r"\[(\d+) earlier left out\]")
 
@@ -48,7 +50,8 @@ class ConcatSummarizer:
     """Lists what was said, a shortened line for each message: no model is asked.
 
     The summary is a system message with a header and a line ``[msg-i]`` for each message. Lines of an
-    earlier summary are carried on. The oldest lines go when there are too many.
+    earlier summary are carried on. Where there is not room for all of them
+    they get shorter, and then the oldest go.
 
     Args:
         max_line: How many characters of each text, value or argument list are kept.
@@ -144,14 +147,13 @@ def _carried_on(first: Message) -> tuple[list[str], int]:
 
 
 def _fitted(lines: Sequence[str], left_out: int, most: int) -> str:
-    """Join as many of the latest lines as there is room for."""
+    """Join the lines, all shortened alike where there is not room for them, and the latest at least."""
     room = most - len(_HEADER) - len("\n[999999 earlier left out]")
-    kept: list[str] = []
-    for line in reversed(lines):
-        room -= len(line) + 1
-        if room < 0 and kept:
-            break
-        kept.append(line[: max(0, room + len(line))] if room < 0 else line)
-    left_out += len(lines) - len(kept)
+    if sum(len(line) + 1 for line in lines) > room:
+        each = max(_LEAST_LINE, room // len(lines) - 1)
+        lines = [line if len(line) <= each else f"{line[: each - 1]}…" for line in lines]
+        fitting = max(1, room // (each + 1))
+        left_out += len(lines[:-fitting])
+        lines = lines[-fitting:]
     note = [f"[{left_out} earlier left out]"] if left_out else []
-    return "\n".join((_HEADER, *note, *reversed(kept)))
+    return "\n".join((_HEADER, *note, *lines))
