@@ -41,6 +41,7 @@ class Measured:
     def of_transcript(self, estimator: TokenEstimator, messages: Sequence[Message]) -> int:
         """Return about how many tokens a request with these messages has."""
         told = estimator.prompt(messages, reported=not self._is_stale(messages))
+        self.transcript = told.messages
         return max(told.messages + self.overhead, told.floor)
 
     def of_request(self, estimator: TokenEstimator, request: ModelRequest) -> int:
@@ -53,8 +54,9 @@ class Measured:
         self.request = request
         return told.total
 
-    def shortened(self, messages: Sequence[Message]) -> None:
-        """Forget what was counted for the latest answer, since its prompt was another one."""
+    def shortened(self, messages: Sequence[Message], tokens: int) -> None:
+        """Take note of a shorter transcript: what was counted for its latest answer holds no more."""
+        self.transcript = tokens
         self.stale = _latest_answer(messages)
 
     def _is_stale(self, messages: Sequence[Message]) -> bool:

@@ -122,7 +122,6 @@ class ContextWindowMiddleware(Middleware[Any]):
         focus = take_compaction_request(ctx)
         measured, room = self._measured(ctx), self._room(ctx)
         tokens = measured.of_transcript(self._estimator, messages)
-        measured.transcript = self._estimator.messages(messages)
         if focus is None and not self._is_due(ctx, tokens, len(messages), room):
             return None
         target = int(self._target * min(tokens, room.limit if room is not None else tokens))
@@ -134,8 +133,7 @@ class ContextWindowMiddleware(Middleware[Any]):
         if not shorter.steps:
             return None
         await self._put_away(ctx, messages, shorter.messages)
-        measured.shortened(shorter.messages)
-        measured.transcript = shorter.tokens
+        measured.shortened(shorter.messages, shorter.tokens)
         return shorter.messages
 
     async def wrap_model(

@@ -117,7 +117,6 @@ class SummarizationMiddleware(Middleware[Any]):
             return None
         measured = self._kept(ctx).measured
         tokens = measured.of_transcript(self._estimator, messages)
-        measured.transcript = self._estimator.messages(messages)
         focus = take_compaction_request(ctx)
         plan = self._plan(ctx, messages, tokens, focus)
         if plan is None:
@@ -130,8 +129,7 @@ class SummarizationMiddleware(Middleware[Any]):
             store_summary(ctx, StoredSummary(record=record, goal=goal_of(ctx, messages)))
         if self._archive is not None:
             await put_away(ctx, self._archive, messages, shorter)
-        measured.shortened(shorter)
-        measured.transcript = self._estimator.messages(shorter)
+        measured.shortened(shorter, self._estimator.messages(shorter))
         return shorter
 
     async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
