@@ -22,7 +22,8 @@ class MessageCache(Generic[_Key, _Made]):
     Shared between threads and event loops: at worst it is made twice.
 
     Args:
-        make: Makes it, of the message and of what else it depends on.
+        make: Makes it, of the message and of what else it depends on. It must not return the message
+            itself, which would live as long as the cache.
     """
 
     __slots__ = ("_known", "_make")
@@ -43,6 +44,12 @@ class MessageCache(Generic[_Key, _Made]):
         forget = partial(_forget, self._known, place)
         self._known[place] = (weakref.ref(message, forget), facts, made)
         return made
+
+    def has(self, message: Message, key: _Key) -> bool:
+        """Whether it was made of a message before."""
+        known = self._known.get(id(message))
+        facts = (len(message.content), key)
+        return known is not None and known[0]() is message and known[1] == facts
 
 
 class ToolsetCache(Generic[_Made]):

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from tests.harness.summarization.test_trim import calls, result, user
 from tinyagents import ImageBlock, JsonBlock, TextBlock, ToolMessage
@@ -19,10 +20,10 @@ def history(*texts: str, **facts: Any) -> list[Message]:
 
 
 def test_the_largest_result_is_cut_and_a_small_older_one_is_not() -> None:
-    given = history("small", "x" * 200_000)
-    trimmed = trim_results(given, 10_000)
+    messages = history("small", "x" * 200_000)
+    trimmed = trim_results(messages, 10_000)
     assert trimmed.cut == ("c1",)
-    assert trimmed.messages[2] is given[2]
+    assert trimmed.messages[2] is messages[2]
     assert "200000" in trimmed.messages[4].text
     assert trimmed.tokens <= 10_000
 
@@ -48,11 +49,34 @@ def test_the_ends_of_a_result_stay() -> None:
 
 def test_cutting_twice_changes_nothing_and_trusted_or_short_results_stay() -> None:
     once = shortened_result(result("c", "x" * 9_000), 100)
-    assert shortened_result(once, 10) is once
+    assert shortened_result(once, 100) is once
     short = result("c", "x" * 100)
     assert shortened_result(short, 90) is short
     trusted = history("x" * 90_000, trusted_verbatim=True)
     assert trim_results(trusted, 10).messages == trusted
+
+
+def test_cutting_more_of_what_was_cut_tells_how_long_it_was_at_first() -> None:
+    once = shortened_result(result("c", f"begin {'x' * 9_000} end"), 501)
+    twice = shortened_result(once, 11)
+    assert twice.text == "begin [… cut: 8999 of 9010 characters …]x end"
+    assert shortened_result(twice, 11) is twice
+
+
+@pytest.mark.parametrize("quoted", ["[… cut: ", "[… cut: 7 of 9 characters …]"])
+def test_a_text_that_quotes_a_marker_is_cut_like_any_other(quoted: str) -> None:
+    for text in (quoted + "x" * 9_000, "x" * 4_500 + quoted + "x" * 4_500):
+        cut = shortened_result(result("c", text), 100).text
+        assert f"of {len(text)} characters" in cut
+        assert len(cut) < 200
+
+
+@given(st.text(max_size=300), st.integers(0, 120))
+def test_a_cut_saves_and_done_again_changes_nothing(text: str, keep: int) -> None:
+    message = result("c", text)
+    once = shortened_result(message, keep)
+    assert once is message or len(once.text) < len(text)
+    assert shortened_result(once, keep) is once
 
 
 def test_json_is_cut_as_text_and_pictures_stay() -> None:
@@ -68,9 +92,9 @@ def test_json_is_cut_as_text_and_pictures_stay() -> None:
 
 
 def test_what_fits_is_returned_as_it_is() -> None:
-    given = history("x")
-    trimmed = trim_results(given, 10_000)
-    assert (trimmed.messages, trimmed.cut) == (given, ())
+    messages = history("x")
+    trimmed = trim_results(messages, 10_000)
+    assert (trimmed.messages, trimmed.cut) == (messages, ())
 
 
 @pytest.mark.parametrize("option", ["keep_last", "keep_characters"])

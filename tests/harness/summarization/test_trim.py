@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from tests.harness.summarization.histories import histories
 from tinyagents import (
     AssistantMessage,
+    ProviderExtensionBlock,
     ReasoningBlock,
     SystemMessage,
     ToolCallBlock,
@@ -129,6 +130,44 @@ def test_reasoning_goes_with_the_answer_that_it_led_to() -> None:
     assert trim_messages(history, LAST(2)) == history[1:]
 
 
+def test_the_cut_moves_in_steps() -> None:
+    history = [user(str(n)) for n in range(20)]
+
+    def firsts(strategy: TrimStrategy) -> list[str]:
+        return [
+            trim_messages(history[:count], strategy, estimate=one_each)[0].text
+            for count in range(3, 13)
+        ]
+
+    assert firsts(LAST(3, step=4)) == ["0"] * 4 + ["4"] * 4 + ["8"] * 2
+    assert firsts(TOKENS(6, step=4)) == ["0"] * 4 + ["4"] * 4 + ["8"] * 2
+    ends = trim_messages(history[:12], ENDS(1, 3, step=4))
+    assert [message.text for message in ends] == ["0", "9", "10", "11"]
+    assert [m.text for m in trim_messages(history[:3], TOKENS(1, step=4), estimate=one_each)] == [
+        "2"
+    ]
+
+
+def test_each_turn_that_a_part_is_kept_of_begins_with_what_the_user_said() -> None:
+    history: list[Message] = [
+        user("1"), calls("c"), result("c", trusted_verbatim=True),
+        user("2"), calls("d"), result("d"), calls("e"), result("e"),
+    ]  # fmt: skip
+    for strategy in (LAST(2), TOKENS(6)):
+        kept = trim_messages(history, strategy, keep_user_turn=True, estimate=one_each)
+        assert roles(kept) == "uatuat"
+        assert kept[3].text == "2"
+
+
+def test_a_paused_answer_and_how_it_goes_on_stay_together() -> None:
+    paused = AssistantMessage(content=[ProviderExtensionBlock(provider="p", data={"search": 1})])
+    history: list[Message] = [user("1"), says("hm"), paused, says("found")]
+    told = AssistantMessage(content=[*says("I search.").content, *paused.content])
+    for first in (paused, told):
+        history[2] = first
+        assert [len(each.messages) for each in exchanges(history)] == [1, 1, 2]
+
+
 def test_a_trusted_result_stays_with_its_call() -> None:
     history = [
         user("1"), calls("c"), result("c", trusted_verbatim=True), user("2"), says("3")
@@ -147,6 +186,11 @@ def test_a_budget_keeps_the_order_and_system_messages_only_when_asked() -> None:
     orphans: list[Message] = [result("x"), user("1")]
     assert roles(trim_to_budget(orphans, 99)) == "tu"
     assert roles(trim_to_budget(orphans, 99, drop_leading_orphan_tools=True)) == "u"
+
+
+def test_a_step_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="`step` is 0"):
+        LAST(3, step=0)
 
 
 @pytest.mark.parametrize("odd", [-1, 1.5, None])
@@ -168,6 +212,8 @@ STRATEGIES = st.one_of(
     st.integers(0, 12).map(LAST),
     st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda ends: ENDS(*ends)),
     st.integers(0, 600).map(TOKENS),
+    st.tuples(st.integers(0, 12), st.integers(1, 9)).map(lambda n: LAST(n[0], step=n[1])),
+    st.tuples(st.integers(0, 600), st.integers(1, 9)).map(lambda n: TOKENS(n[0], step=n[1])),
 )
 
 
@@ -185,7 +231,8 @@ def test_no_strategy_ever_parts_a_call_and_its_result(
     for before, after in pairwise(rest):
         if before.role == "assistant" and before.content[0].type == "reasoning":
             assert after is followed[id(before)]
-    assert trim_messages(kept, strategy, keep_user_turn=keep_user_turn) == kept
+    if strategy.step == 1:
+        assert trim_messages(kept, strategy, keep_user_turn=keep_user_turn) == kept
 
 
 @settings(max_examples=100, deadline=None)
@@ -207,6 +254,22 @@ def test_trusted_results_are_always_kept(history: list[Message], strategy: TrimS
     for message in history:
         if message.role == "tool" and message.trusted_verbatim:
             assert any(message is each for each in kept)
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories(trusted=True), STRATEGIES)
+def test_with_its_turn_a_part_of_one_is_never_without_what_the_user_said(
+    history: list[Message], strategy: TrimStrategy
+) -> None:
+    kept = trim_messages(history, strategy, keep_user_turn=True)
+    known = {id(message) for message in kept}
+    asked: Message | None = None
+    for message in history:
+        if message.role == "user":
+            asked = message
+        elif message.role != "system" and id(message) in known:
+            assert id(asked) in known
+    assert is_well_paired(kept)
 
 
 @settings(max_examples=50, deadline=None)

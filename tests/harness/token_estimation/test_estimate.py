@@ -1,6 +1,7 @@
 """Estimating whole prompts: nothing that is billed is nothing, and never less than was reported."""
 
 import gc
+import threading
 from typing import Any
 
 import pytest
@@ -186,3 +187,37 @@ def test_results_of_tools_and_names_weigh_in() -> None:
     assert estimator.message(named) == estimator.message(UserMessage(content="hi")) + 3
     result = ToolMessage(tool_call_id="c1", content="ok", name="f")
     assert estimator.message(result) == 3 + len("tool") + len("f") + len("c1") + len("ok")
+
+
+class Threaded(Counting):
+    """Tells in which threads it has counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def count_text(self, text: str, /) -> int:
+        self.threads.add(threading.get_ident())
+        return super().count_text(text)
+
+
+async def test_a_tokenizer_works_on_long_texts_in_another_thread_and_once() -> None:
+    counter = Threaded()
+    estimator = TokenEstimator(counter)
+    messages = [user(TextBlock(text="x" * 9_000)), user(TextBlock(text="short"))]
+    await estimator.prepare(messages)
+    asked = counter.asked
+    assert estimator.messages(messages) > 9_000
+    await estimator.prepare(messages)
+    assert counter.asked == asked
+    assert await estimator.counted("y" * 9_000) == 9_000
+    assert threading.get_ident() not in counter.threads
+
+
+async def test_short_texts_are_counted_where_they_are() -> None:
+    counter = Threaded()
+    estimator = TokenEstimator(counter)
+    await estimator.prepare([user(TextBlock(text="short"))])
+    assert counter.asked == 0
+    assert await estimator.counted("short") == 5
+    assert counter.threads == {threading.get_ident()}

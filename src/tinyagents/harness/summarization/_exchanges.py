@@ -30,8 +30,8 @@ def exchanges(messages: Sequence[Message]) -> list[Exchange]:
     """Return the messages as exchanges, in order; joined they are the messages again.
 
     An answer is together with the results of its calls, a result that belongs to no call with
-    what is before it, and an answer that goes on where the one before it paused, or that is
-    nothing but reasoning, with the answer that it is a part of.
+    what is before it, and an answer that ends in reasoning, or in the middle of what a provider's
+    own tool does, with the answer that goes on from there.
     """
     groups: list[list[int]] = []
     for place, message in enumerate(messages):
@@ -46,15 +46,16 @@ def _belongs(message: Message, before: Message) -> bool:
     """Whether a message cannot stand without the one before it."""
     if message.role == "tool":
         return before.role in ("assistant", "tool")
-    # Reasoning that was told apart from what it led to is refused by providers when it is alone.
-    return message.role == "assistant" and _is_linked(before)
+    # Reasoning that was told apart from what it led to is refused by providers when it is alone, and
+    # so is what a provider's own tool was asked, without what came of it.
+    return message.role == "assistant" and _leads_on(before)
 
 
-def _is_linked(message: Message) -> bool:
+def _leads_on(message: Message) -> bool:
     return (
         isinstance(message, AssistantMessage)
         and bool(message.content)
-        and all(block.type in ("reasoning", "provider_extension") for block in message.content)
+        and message.content[-1].type in ("reasoning", "provider_extension")
     )
 
 

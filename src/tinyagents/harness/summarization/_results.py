@@ -1,5 +1,6 @@
 """Shortening tool results: the largest first, and none that is asked to stay."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ from ..text import encode_json
 from ..token_estimation import TokenEstimator
 
 _MARKER = "[… cut: {dropped} of {total} characters …]"
-_SIGN = "[… cut: "
+_MARKED = re.compile(r"\[… cut: (\d{1,15}) of (\d{1,15}) characters …\]")
+_ESTIMATOR = TokenEstimator()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ def trim_results(
         raise ConfigurationError(
             "`limit`, `keep_last` and `keep_characters` are numbers of 0 or more"
         )
-    counter = estimator or TokenEstimator()
+    counter = estimator or _ESTIMATOR
     left = list(messages)
     total = counter.messages(left)
     kept_from = len(left) - keep_last
@@ -78,18 +80,33 @@ def trim_results(
 def shortened_result(message: ToolMessage, keep_characters: int) -> ToolMessage:
     """Return a result with the middle of its text cut out; itself where that saves nothing.
 
-    Pictures, sound and files beside the text stay.
+    A result that was cut before tells how long it was at first. Pictures, sound and files beside the
+    text stay.
     """
     text = "".join(
         block.text if block.type == "text" else encode_json(block.value).decode()
         for block in message.content
         if block.type in ("text", "json")
     )
+    begin, end, total = _cut_before(text) or (text, text, len(text))
     head = (keep_characters + 1) // 2
     tail = keep_characters - head
-    marker = _MARKER.format(dropped=len(text) - keep_characters, total=len(text))
-    if _SIGN in text or len(text) <= keep_characters + len(marker):
+    marker = _MARKER.format(dropped=total - keep_characters, total=total)
+    if len(text) <= keep_characters + len(marker):
         return message
-    cut = f"{text[:head]}{marker}{text[len(text) - tail :] if tail else ''}"
+    cut = f"{begin[:head]}{marker}{end[len(end) - tail :] if tail else ''}"
     others = [block for block in message.content if block.type not in ("text", "json")]
     return message.model_copy(update={"content": [TextBlock(text=cut), *others]})
+
+
+def _cut_before(text: str) -> tuple[str, str, int] | None:
+    """Return both ends of a text that was cut before, and how long it was; ``None`` if it was not.
+
+    Texts may quote a marker: one of ours stands in the middle, and its numbers are true.
+    """
+    for found in _MARKED.finditer(text):
+        begin, end = text[: found.start()], text[found.end() :]
+        dropped, total = map(int, found.groups())
+        if len(begin) - len(end) in (0, 1) and dropped + len(begin) + len(end) == total:
+            return begin, end, total
+    return None

@@ -24,30 +24,41 @@ class TrimStrategy:
     last: int = 0
     first: int = 0
     limit: int = 0
+    step: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("last", "first", "limit"):
+        for name, least in (("last", 0), ("first", 0), ("limit", 0), ("step", 1)):
             value: object = getattr(self, name)
-            if not isinstance(value, int) or value < 0:
-                raise ConfigurationError(f"`{name}` is {value!r}: it is a number of 0 or more")
+            if not isinstance(value, int) or value < least:
+                raise ConfigurationError(
+                    f"`{name}` is {value!r}: it is a number of {least} or more"
+                )
 
     @classmethod
-    def keep_last(cls, count: int) -> "TrimStrategy":
-        """Keep the system messages and so many of the last others."""
-        return cls("keep_last", last=count)
+    def keep_last(cls, count: int, *, step: int = 1) -> "TrimStrategy":
+        """Keep the system messages and so many of the last others.
+
+        With a ``step`` up to ``step - 1`` more are kept, so that the cut moves by so many messages at
+        once and a growing conversation begins the same way in between.
+        """
+        return cls("keep_last", last=count, step=step)
 
     @classmethod
-    def keep_first_and_last(cls, first: int, last: int) -> "TrimStrategy":
-        """Keep the system messages, and of the others so many at the start and at the end."""
-        return cls("keep_first_and_last", first=first, last=last)
+    def keep_first_and_last(cls, first: int, last: int, *, step: int = 1) -> "TrimStrategy":
+        """Keep the system messages, and of the others so many at the start and at the end.
+
+        ``step`` is as for :meth:`keep_last`.
+        """
+        return cls("keep_first_and_last", first=first, last=last, step=step)
 
     @classmethod
-    def max_tokens(cls, limit: int) -> "TrimStrategy":
+    def max_tokens(cls, limit: int, *, step: int = 1) -> "TrimStrategy":
         """Keep the newest messages that are so many tokens together.
 
-        System messages go last: only where they alone are more than that.
+        System messages go last: only where they alone are more than that. With a ``step`` up to so
+        many fewer messages are kept, so that the cut moves by so many at once.
         """
-        return cls("max_tokens", limit=limit)
+        return cls("max_tokens", limit=limit, step=step)
 
 
 def trim_messages(
@@ -73,8 +84,8 @@ def trim_messages(
         start_on: Roles that what is kept, but for system messages, may begin with; others are
             dropped from its front. All where there is none.
         end_on: Roles that it may end with.
-        keep_user_turn: Where what is kept would begin in the middle of a turn, keep what the user said
-            at its beginning as well, so that it begins with a user's message.
+        keep_user_turn: Where a part of a turn is kept, keep what the user said at its beginning as
+            well, so that what is kept begins with a user's message.
         estimate: Counts a message's tokens; :class:`TokenEstimator` by default.
     """
     system: list[Message] = [m for m in messages if m.role == "system"]
@@ -82,16 +93,17 @@ def trim_messages(
     if repair_tool_pairs:
         rest = [each for each in rest if each.messages[0].role != "tool"]
     count = estimate or _ESTIMATOR.message
+    openers = _openers(rest) if keep_user_turn else [None] * len(rest)
     if strategy.kind == "max_tokens":
-        kept = _newest(rest, strategy.limit - sum(map(count, system)), count, keep_user_turn)
+        left = strategy.limit - sum(map(count, system))
+        kept = _newest(rest, left, count, openers, strategy.step)
     else:
-        kept = _counted(rest, strategy)
-        if keep_user_turn:
-            kept = [*_user_turn_before(rest, kept), *kept]
+        kept = _counted(rest, strategy, openers)
     kept = _bounded(kept, start_on, end_on)
     if strategy.kind == "max_tokens":
         left = strategy.limit - sum(map(count, _joined(kept)))
-        system = _joined(_newest(exchanges(system), left, count, keep_user_turn=False))
+        alone = exchanges(system)
+        system = _joined(_newest(alone, left, count, [None] * len(alone)))
     return [*system, *_joined(kept)]
 
 
@@ -115,65 +127,82 @@ def trim_to_budget(
         drop_leading_orphan_tools: Drop results at the front whose calls are not there.
     """
     count = estimate or _ESTIMATOR.message
-    kept = list(exchanges(messages))
+    kept: list[Exchange] = []
     total = sum(map(count, messages))
-    for each in list(kept):
-        if total <= limit:
-            break
-        if each.trusted or (preserve_system and each.messages[0].role == "system"):
-            continue
-        kept.remove(each)
-        total -= sum(map(count, each.messages))
+    for each in exchanges(messages):
+        stays = each.trusted or (preserve_system and each.messages[0].role == "system")
+        if stays or total <= limit:
+            kept.append(each)
+        else:
+            total -= sum(map(count, each.messages))
     while drop_leading_orphan_tools and kept and kept[0].messages[0].role == "tool":
         kept.pop(0)
     return _joined(kept)
 
 
-def _counted(rest: Sequence[Exchange], strategy: TrimStrategy) -> list[Exchange]:
+def _counted(
+    rest: Sequence[Exchange], strategy: TrimStrategy, openers: Sequence[int | None]
+) -> list[Exchange]:
     total = sum(len(each.messages) for each in rest)
-    if strategy.first + strategy.last >= total:
+    dropped = total - strategy.first - strategy.last
+    if dropped < strategy.step:
         return list(rest)
-    kept: list[Exchange] = []
+    begin = strategy.first + dropped - dropped % strategy.step
+    kept: set[int] = set()
     end = 0
-    for each in rest:
+    for place, each in enumerate(rest):
         end += len(each.messages)
         # A beginning never takes in an exchange that it would cut; an end moves back before it.
-        if end <= strategy.first or end > total - strategy.last or each.trusted:
-            kept.append(each)
-    return kept
+        if end <= strategy.first or end > begin or each.trusted:
+            kept.add(place)
+            opener = openers[place]
+            if opener is not None:
+                kept.add(opener)
+    return [each for place, each in enumerate(rest) if place in kept]
 
 
 def _newest(
-    rest: Sequence[Exchange], limit: int, count: Estimate, keep_user_turn: bool
+    rest: Sequence[Exchange],
+    limit: int,
+    count: Estimate,
+    openers: Sequence[int | None],
+    step: int = 1,
 ) -> list[Exchange]:
     """Drop from the front until what is left is within the limit."""
     sizes = [sum(map(count, each.messages)) for each in rest]
-    total = sum(sizes)
-    trusted: list[Exchange] = []
-    turn: Exchange | None = None
-    turn_size = 0
-    for place, each in enumerate(rest):
-        if total + turn_size <= limit:
-            in_front = [turn] if turn is not None and not trusted else []
-            return [*in_front, *trusted, *rest[place:]]
+    newer, always = sum(sizes), 0
+    kept: set[int] = set()
+    """What is kept of the messages before the cut, with what belongs to it."""
+    for cut, each in enumerate(rest):
+        before = rest[cut - 1].start if cut else -1
+        # With steps, the cut is only where another so many messages are before it.
+        if each.start // step > before // step:
+            opener = openers[cut]
+            added = sizes[opener] if opener is not None and opener not in kept else 0
+            if newer + always + added <= limit:
+                in_front = kept if opener is None else kept | {opener}
+                return [*(rest[place] for place in sorted(in_front)), *rest[cut:]]
+        newer -= sizes[cut]
         if each.trusted:
-            trusted.append(each)
-            continue
-        total -= sizes[place]
-        following = rest[place + 1].messages[0].role if place + 1 < len(rest) else "user"
-        if keep_user_turn and each.messages[0].role == "user":
-            turn, turn_size = each, sizes[place]
-        if following == "user":
-            turn, turn_size = None, 0
-    return trusted
+            opener = openers[cut]
+            together = {cut} if opener is None else {opener, cut}
+            always += sum(sizes[place] for place in together - kept)
+            kept |= together
+    if step > 1:
+        return _newest(rest, limit, count, openers)
+    return [rest[place] for place in sorted(kept)]
 
 
-def _user_turn_before(rest: Sequence[Exchange], kept: Sequence[Exchange]) -> list[Exchange]:
-    """Return what the user said last before what is kept, where that does not begin with it."""
-    if not kept or kept[0].messages[0].role == "user":
-        return []
-    before = [e for e in rest if e.start < kept[0].start and e.messages[0].role == "user"]
-    return before[-1:]
+def _openers(rest: Sequence[Exchange]) -> list[int | None]:
+    """Return for each exchange the place of what the user said before it, if it is a part of a turn."""
+    openers: list[int | None] = []
+    latest: int | None = None
+    for place, each in enumerate(rest):
+        is_user = each.messages[0].role == "user"
+        openers.append(None if is_user else latest)
+        if is_user:
+            latest = place
+    return openers
 
 
 def _bounded(

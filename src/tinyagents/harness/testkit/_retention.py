@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from typing_extensions import TypeIs
+
 from ..cancel import CancellationToken
 from ..context import RunConfig, RunContext
 from ..events import EventOrigin, EventSink
@@ -132,9 +134,13 @@ def _steps(
 ) -> Sequence[ContextStep]:
     if isinstance(strategy, Sequence):
         return strategy
-    if hasattr(strategy, "shorten"):
+    if _is_step(strategy):
         return [strategy]
     return [Summarize(strategy, keep_last=2, on_failure="abort")]
+
+
+def _is_step(strategy: ContextStep | Summarizer) -> TypeIs[ContextStep]:
+    return hasattr(strategy, "shorten")
 
 
 def _conversation(facts: Sequence[Fact], turns: int) -> list[Message]:

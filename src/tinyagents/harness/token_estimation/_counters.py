@@ -2,27 +2,30 @@
 
 import math
 import re
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from ..errors import ConfigurationError
 from ..usage import CHARACTERS_PER_TOKEN
 
-_SPACELESS = re.compile(
+_SYLLABLES = re.compile(
     "[\u1100-\u11ff\u2e80-\u312f\u3130-\u318f\u31a0-\ua4cf\ua960-\ua97f\uac00-\ud7ff"
-    "\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
+    "\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+    "\u0900-\u109f\u1200-\u139f\u1700-\u1aff]+"
 )
-"""Runs of Han, Kana, Hangul and their punctuation."""
+"""Runs of Han, Kana, Hangul and their punctuation; and of the scripts from India to Ethiopia."""
 _PICTURES = re.compile("[\u2190-\u2bff\ufe00-\ufe0f\U00010000-\U0001afff\U0001b170-\U0001ffff]+")
 """Runs of symbols and emoji, and of scripts that few texts are in."""
-_OTHER = re.compile("[\u0370-\u10ff\u1200-\u1dff\u1f00-\u1fff\ua4d0-\ua95f\ua980-\uabff]+")
-"""Runs of alphabets other than the Latin: Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, …"""
+_OTHER = re.compile(
+    "[\u0370-\u08ff\u10a0-\u10ff\u13a0-\u16ff\u1b00-\u1dff\u1f00-\u1fff\ua4d0-\ua95f\ua980-\uabff]+"
+)
+"""Runs of alphabets other than the Latin: Greek, Cyrillic, Hebrew, Arabic, Georgian, …"""
 
-_SPACELESS_TOKENS = 1.0
+_SYLLABLE_TOKENS = 1.0
 _PICTURE_TOKENS = 2.0
 _OTHER_TOKENS = 0.5
 """Tokens of one character, on the high side of what OpenAI's ``o200k_base`` and ``cl100k_base`` make
-of such text (o200k 0.7 for Chinese, cl100k 1.2; emoji 1 to 3; Russian 0.25 and 0.4, Thai up to 0.8)."""
+of such text (o200k 0.7 for Chinese, cl100k 1.2; emoji 1 to 3; Russian 0.25 and 0.4; Thai up to 0.8)."""
 
 
 @runtime_checkable
@@ -68,7 +71,7 @@ class HeuristicTokenCounter:
         latin, tokens = len(text), 0.0
         if not text.isascii():
             for pattern, each in (
-                (_SPACELESS, _SPACELESS_TOKENS),
+                (_SYLLABLES, _SYLLABLE_TOKENS),
                 (_PICTURES, _PICTURE_TOKENS),
                 (_OTHER, _OTHER_TOKENS),
             ):
@@ -84,18 +87,22 @@ HEURISTIC = HeuristicTokenCounter()
 class EncoderTokenCounter:
     """Counts with a tokenizer: any object with ``encode(text)``.
 
+    One that can take special tokens for text, as ``tiktoken`` with ``encode_ordinary``, is asked to.
+
     Args:
         encoder: The tokenizer.
     """
 
-    __slots__ = ("_encoder",)
+    __slots__ = ("_encode",)
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+        # `encode` of `tiktoken` refuses a text with `<|endoftext|>` in it, which anyone may write.
+        ordinary: object = getattr(encoder, "encode_ordinary", None)
+        self._encode: Callable[[str], Sized] = ordinary if callable(ordinary) else encoder.encode
 
     def count_text(self, text: str, /) -> int:
         """Return how many tokens the tokenizer makes of the text."""
-        return _length(self._encoder.encode(text)) if text else 0
+        return _length(self._encode(text)) if text else 0
 
 
 def _length(encoded: Sized) -> int:
@@ -112,6 +119,8 @@ def as_token_counter(counter: TokenCounterLike | None) -> TokenCounter:
     """
     if counter is None:
         return HEURISTIC
+    if isinstance(counter, type):
+        raise ConfigurationError(f"`{counter.__name__}` is a class: pass an object of it")
     if callable(getattr(counter, "count_text", None)) and isinstance(counter, TokenCounter):
         return counter
     if callable(getattr(counter, "encode", None)) and isinstance(counter, Encoder):

@@ -3,27 +3,28 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import JsonValue
 
+from ..concurrency import in_thread
 from ..memo import FormatCache, MessageCache, ToolsetCache
 from ..message import AssistantMessage, Block, MediaBlock, Message
 from ..model import JsonSchemaFormat, ModelRequest, ToolSchema
 from ..text import encode_json
-from ._counters import TokenCounterLike, as_token_counter
+from ._counters import HeuristicTokenCounter, TokenCounterLike, as_token_counter
+from ._images import image_tokens
 
 _MESSAGE_TOKENS = 3
 """What marks a message off from its neighbours, as OpenAI's cookbook gives it for its chat models."""
-_IMAGE_TOKENS = 1_024
-"""About what providers take for a picture of a thousand pixels a side."""
-_SMALL_IMAGE_TOKENS = 85
-"""What OpenAI takes for a picture with ``detail="low"``."""
 _LEAST_MEDIA_TOKENS = 256
 _AUDIO_BYTES_PER_TOKEN = 400
 """Compressed speech of 32 kbit/s at ten tokens a second, as OpenAI counts input sound."""
 _FILE_BYTES_PER_TOKEN = 64
 """A guess for documents, which hold more than their text."""
 _MOST_SCALED = 1.25
+_QUICK = 5_000
+"""So many characters a tokenizer works through in about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +63,14 @@ class TokenEstimator:
         ConfigurationError: The counter counts nothing.
     """
 
-    __slots__ = ("_calibrated", "_formats", "_messages", "_toolsets", "counter")
+    __slots__ = ("_calibrated", "_formats", "_is_slow", "_messages", "_toolsets", "counter")
 
     def __init__(
         self, counter: TokenCounterLike | None = None, *, calibrated: bool = False
     ) -> None:
         self.counter = as_token_counter(counter)
         self._calibrated = calibrated
+        self._is_slow = not isinstance(self.counter, HeuristicTokenCounter)
         self._messages: MessageCache[None, int] = MessageCache(self._of_message)
         self._toolsets: ToolsetCache[int] = ToolsetCache(self._of_tools)
         self._formats: FormatCache[int] = FormatCache(self._of_format)
@@ -76,6 +78,23 @@ class TokenEstimator:
     def text(self, text: str) -> int:
         """Return about how many tokens a text is."""
         return self.counter.count_text(text)
+
+    async def counted(self, text: str) -> int:
+        """Return about how many tokens a text is, without holding up other runs where it is long."""
+        if self._is_slow and len(text) > _QUICK:
+            return await in_thread(partial(self.counter.count_text, text))
+        return self.counter.count_text(text)
+
+    async def prepare(self, messages: Sequence[Message]) -> None:
+        """Count new messages where other runs need not wait for it: what is asked next is known.
+
+        A tokenizer works in a thread on those that are long; else nothing is done.
+        """
+        if not self._is_slow:
+            return
+        new = [message for message in messages if not self._messages.has(message, None)]
+        if sum(map(_characters, new)) > _QUICK:
+            await in_thread(partial(self.messages, new))
 
     def message(self, message: Message) -> int:
         """Return about how many tokens a message is, with what marks it off from others."""
@@ -166,7 +185,7 @@ class TokenEstimator:
             case "provider_extension":
                 return max(1, count(_json(block.data)))
             case "image":
-                return _SMALL_IMAGE_TOKENS if block.detail == "low" else _IMAGE_TOKENS
+                return image_tokens(block)
             case "audio":
                 return _of_bytes(block, _AUDIO_BYTES_PER_TOKEN) + count(block.transcript or "")
             case "file":
@@ -197,6 +216,10 @@ def _of_bytes(block: MediaBlock, bytes_per_token: int) -> int:
 
 def _byte_count(block: MediaBlock) -> int:
     return len(block.data or "") * 3 // 4
+
+
+def _characters(message: Message) -> int:
+    return sum(len(getattr(block, "text", None) or "") for block in message.content)
 
 
 def _reported(messages: Sequence[Message]) -> tuple[int, int] | None:

@@ -50,7 +50,7 @@ class TiktokenCounter:
 
     def count_text(self, text: str, /) -> int:
         """Return how many tokens the text is; what looks like a special token is text."""
-        tokens: list[int] = self._encoding.encode(text, disallowed_special=())
+        tokens: list[int] = self._encoding.encode_ordinary(text)
         return len(tokens)
 
 
@@ -82,5 +82,9 @@ def _load(name: str) -> Any:
 def _kept_in() -> Path:
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
-            return Path(os.environ[variable])
+            folder = os.environ[variable]
+            if not folder:
+                # `tiktoken` would take that for a wish to download anew each time.
+                raise ConfigurationError(f"`{variable}` is empty: set it to a folder, or unset it")
+            return Path(folder)
     return Path(tempfile.gettempdir()) / "data-gym-cache"

@@ -7,8 +7,8 @@ from typing import Any, cast
 from ...context import RunContext
 from ...errors import ConfigurationError
 from ...memo import MessageCache
-from ...message import AssistantMessage, Message, ToolMessage
-from ...model import ModelRequest
+from ...message import Message, ToolMessage
+from ...model import JsonSchemaFormat, ModelRequest
 from ...summarization import CLEARED, cleared_result
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
@@ -18,8 +18,8 @@ from ._shortening import put_shorter
 class ContextEditingMiddleware(Middleware[Any]):
     """Puts a placeholder in the place of old tool results; the transcript keeps them.
 
-    The latest results stay, and so do those that are ``trusted_verbatim`` and those of
-    ``exclude_tools``. What was cleared once stays cleared for the rest of the run, a resumed one too,
+    The latest results stay, those that the model has not seen yet in any case, and so do those that
+    are ``trusted_verbatim`` and those of ``exclude_tools``. What was cleared once stays cleared for the rest of the run, a resumed one too,
     so that prompts go on from each other between two clearings.
 
     Hooks: ``before_model``. It changes results in the request, and with ``clear_arguments`` the calls
@@ -71,34 +71,48 @@ class ContextEditingMiddleware(Middleware[Any]):
 
     async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
         """Clear what is old, where it is time to."""
+        if self._trigger is not None or self._at_least:
+            await self._estimator.prepare(request.messages)
         results = dict(_results(request.messages))
-        able = {
-            key: place
-            for key, place in list(results.items())[: max(0, len(results) - self._keep_recent)]
-            if self._may_clear(request.messages[place])
-        }
-        noted = ctx.notes.get(self.name)
-        cleared = [key for key in cast("list[str]", noted or []) if key in results]
+        able = self._able(request.messages, results)
+        noted = cast("list[str]", ctx.notes.get(self.name) or [])
+        cleared = [key for key in noted if key in able]
         messages = self._edited(request.messages, results, cleared)
-        fresh = [key for key in able if key not in set(cleared)]
+        fresh = able.difference(cleared)
         if fresh and self._is_time(request, messages):
-            shorter = self._edited(request.messages, results, [*cleared, *fresh])
+            wanted = [key for key in results if key in able]
+            shorter = self._edited(request.messages, results, wanted)
             saved = self._estimator.messages(messages) - self._estimator.messages(shorter)
             if saved > 0 and saved >= self._at_least:
-                messages, cleared = shorter, [*cleared, *fresh]
+                messages, cleared = shorter, wanted
         if cleared or noted:
-            ctx.notes[self.name] = cast("list[Any]", cleared)
+            # Another of this kind, with other options, may have cleared more.
+            others = [key for key in noted if key in results and key not in able]
+            ctx.notes[self.name] = cast("list[Any]", [*others, *cleared])
         if self._events:
-            put_shorter(ctx, request, messages, self._estimator, self.name)
+            await put_shorter(ctx, request, messages, self._estimator, self.name)
         else:
             request.messages = list(messages)
+
+    def _able(self, messages: Sequence[Message], results: dict[str, int]) -> set[str]:
+        """Return the keys of the results that may be cleared."""
+        answer = _asking(messages, len(messages) - 1)
+        keys = list(results)
+        older = keys[: max(0, len(keys) - self._keep_recent)]
+        return {
+            key
+            for key in older
+            # No model has seen what comes after the latest answer, however much that is.
+            if not 0 <= answer < results[key] and self._may_clear(messages[results[key]])
+        }
 
     def _is_time(self, request: ModelRequest, messages: Sequence[Message]) -> bool:
         if self._trigger is None:
             return True
-        same = messages is request.messages
-        estimate = self._estimator.prompt(messages, request.tools, reported=same)
-        return estimate.total > self._trigger
+        wanted = request.response_format
+        form = wanted if isinstance(wanted, JsonSchemaFormat) else None
+        # What the provider has counted last was cleared as these are.
+        return self._estimator.prompt(messages, request.tools, form).total > self._trigger
 
     def _may_clear(self, message: Message) -> bool:
         return (
@@ -123,7 +137,8 @@ class ContextEditingMiddleware(Middleware[Any]):
             edited[place] = self._emptied.of(message, ())
             if self._arguments:
                 asking = _asking(messages, place)
-                calls.setdefault(asking, []).append(message.tool_call_id)
+                if asking >= 0:
+                    calls.setdefault(asking, []).append(message.tool_call_id)
         for place, ids in calls.items():
             edited[place] = self._emptied.of(messages[place], tuple(ids))
         return edited
@@ -132,7 +147,7 @@ class ContextEditingMiddleware(Middleware[Any]):
         if isinstance(message, ToolMessage):
             return cleared_result(message, self._placeholder)
         content = [
-            block.model_copy(update={"arguments": {}})
+            block.model_copy(update={"arguments": {}, "invalid": None})
             if block.type == "tool_call" and block.id in ids
             else block
             for block in message.content
@@ -150,7 +165,7 @@ def _results(messages: Sequence[Message]) -> Iterator[tuple[str, int]]:
 
 
 def _asking(messages: Sequence[Message], place: int) -> int:
-    """Return the place of the answer that a result belongs to."""
-    while place and not isinstance(messages[place], AssistantMessage):
+    """Return the place of the latest answer up to a place; -1 where there is none."""
+    while place >= 0 and messages[place].role != "assistant":
         place -= 1
     return place

@@ -121,6 +121,7 @@ class ContextWindowMiddleware(Middleware[Any]):
         """Make the transcript shorter where it has come to the trigger, or where that was asked for."""
         focus = take_compaction_request(ctx)
         measured, room = self._measured(ctx), self._room(ctx)
+        await self._estimator.prepare(messages)
         tokens = measured.of_transcript(self._estimator, messages)
         if focus is None and not self._is_due(ctx, tokens, len(messages), room):
             return None
@@ -141,6 +142,7 @@ class ContextWindowMiddleware(Middleware[Any]):
     ) -> ModelResponse:
         """Send what fits, and less where the provider says that it does not."""
         measured = self._measured(ctx)
+        await self._estimator.prepare(request.messages)
         tokens = measured.of_request(self._estimator, request)
         room = self._room(ctx)
         if room is None:

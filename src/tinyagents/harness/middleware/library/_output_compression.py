@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
 
+from ...concurrency import in_thread
 from ...context import RunContext
 from ...errors import ConfigurationError
 from ...text import encode_json, parse_json
@@ -14,11 +16,17 @@ from ...tool import ToolResult
 from .._base import Middleware, ToolCall
 from ._result_text import replace_text, stays
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Control sequences of terminals (ECMA-48, 5.4), and operating system commands as xterm has them."""
 _NUMBERS = re.compile(r"\d+")
+_DEEPEST = 100
+"""Deeper in, JSON is left as it is."""
+_LARGE = 200_000
+"""So many characters are worked on in a thread, so that other runs do not wait."""
+_SHORT = 100
+"""Texts in JSON that are no longer stay whole."""
 _ALIKE = 3
-"""So many lines in a row that differ in their numbers only are told as one."""
+"""So many lines in a row after one that differ from it in their numbers only are told with it."""
 
 
 class OutputCompressionMiddleware(Middleware[Any]):
@@ -32,7 +40,7 @@ class OutputCompressionMiddleware(Middleware[Any]):
     Events: ``context.compressed``.
 
     Args:
-        max_characters: What is longer is shortened until it fits.
+        max_characters: What is longer is shortened to that, the marker left out.
         max_items: How many items of a JSON list are kept where it is too long.
         tools: The tools whose output is meant; all where it is ``None``.
         counter: Counts tokens: see :class:`~tinyagents.harness.token_estimation.TokenEstimator`.
@@ -63,14 +71,17 @@ class OutputCompressionMiddleware(Middleware[Any]):
         if stays(call, result) or (self._tools is not None and call.name not in self._tools):
             return
         text = result.joined_text()
-        shorter = self.shortened(text)
+        if len(text) > _LARGE:
+            shorter = await in_thread(partial(self.shortened, text))
+        else:
+            shorter = self.shortened(text)
         if len(shorter) >= len(text):
             return
         replace_text(result, shorter)
         ctx.emit(
             "context.compressed",
-            from_tokens=self._estimator.text(text),
-            to_tokens=self._estimator.text(shorter),
+            from_tokens=await self._estimator.counted(text),
+            to_tokens=await self._estimator.counted(shorter),
             by=self.name,
         )
 
@@ -81,28 +92,40 @@ class OutputCompressionMiddleware(Middleware[Any]):
             return text
         original = len(text)
         shorter = self._as_json(text) or _without_lines_alike(text)
-        return _middle_cut(shorter, self._max_characters, original)
+        return min(text, _middle_cut(shorter, self._max_characters, original), key=len)
 
     def _as_json(self, text: str) -> str | None:
-        """Return JSON with its long lists cut; ``None`` where the text is none."""
+        """Return JSON with its long lists cut, and long texts where need be; ``None`` if it is none."""
         if text.lstrip()[:1] not in ("[", "{"):
             return None
+        longest = len(text)
         try:
             value = parse_json(text)
+            while True:
+                shorter = encode_json(_cut_json(value, self._max_items, longest, 0)).decode()
+                if len(shorter) <= self._max_characters or longest <= _SHORT:
+                    return shorter
+                longest = min(longest, self._max_characters) // 2
         except ValueError:
             return None
-        return encode_json(_with_short_lists(value, self._max_items)).decode()
 
 
-def _with_short_lists(value: JsonValue, most: int) -> JsonValue:
-    if isinstance(value, dict):
-        return {key: _with_short_lists(each, most) for key, each in value.items()}
-    if not isinstance(value, list):
+def _cut_json(value: JsonValue, items: int, longest: int, depth: int) -> JsonValue:
+    """Return JSON without the ends of its long lists and the middles of its long texts."""
+    if depth == _DEEPEST:
         return value
-    kept = [_with_short_lists(each, most) for each in value[:most]]
-    if len(value) > most:
-        kept.append(f"[… cut: {len(value) - most} of {len(value)} items …]")
-    return kept
+    match value:
+        case dict():
+            return {key: _cut_json(each, items, longest, depth + 1) for key, each in value.items()}
+        case list():
+            kept = [_cut_json(each, items, longest, depth + 1) for each in value[:items]]
+            if len(value) > items:
+                kept.append(f"[… cut: {len(value) - items} of {len(value)} items …]")
+            return kept
+        case str():
+            return _middle_cut(value, longest, len(value))
+        case _:
+            return value
 
 
 def _without_lines_alike(text: str) -> str:
@@ -129,5 +152,5 @@ def _middle_cut(text: str, most: int, original: int) -> str:
         return text
     head = (most + 1) // 2
     tail = most - head
-    marker = f"\n[… cut: {original} characters in all …]\n"
-    return f"{text[:head]}{marker}{text[len(text) - tail :]}"
+    cut = f"{text[:head]}\n[… cut: {original} characters in all …]\n{text[len(text) - tail :]}"
+    return min(text, cut, key=len)

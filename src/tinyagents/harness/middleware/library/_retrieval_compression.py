@@ -1,12 +1,13 @@
 """Looked-up passages dropped where they are no longer needed, or too many."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...context import RunContext
 from ...errors import ConfigurationError
-from ...message import Message, retrieval_of
+from ...memo import MessageCache
+from ...message import Message, ToolMessage, retrieval_of
 from ...model import ModelRequest
 from ...summarization import start_of_turns, without_blocks
 from ...token_estimation import TokenCounterLike, TokenEstimator
@@ -16,19 +17,24 @@ from ._shortening import put_shorter
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    message: int
     block: int
+    """Its place among the blocks of its message."""
     text: str
     score: float
     tokens: int
+
+
+_Place: TypeAlias = tuple[int, int]
+"""Of a message and of a block in it."""
 
 
 class RetrievalCompressionMiddleware(Middleware[Any]):
     """Sends the passages that were looked up for the latest turns, the best ones first within a limit.
 
     Passages are blocks that were made with
-    :func:`~tinyagents.harness.message.retrieved_block`; nothing else is touched, and the transcript
-    keeps all of them. A passage that comes again, word for word, is sent once, where it stands last.
+    :func:`~tinyagents.harness.message.retrieved_block`; nothing else is touched, trusted results
+    neither, and the transcript keeps all of them. A passage that comes again, word for word, is sent
+    once, where it stands last. Those in system messages are of the latest turn.
 
     Hooks: ``before_model``. It changes messages of the request. Events: ``context.compressed``.
 
@@ -53,48 +59,61 @@ class RetrievalCompressionMiddleware(Middleware[Any]):
         self._max_tokens = max_tokens
         self._keep_turns = keep_turns
         self._estimator = TokenEstimator(counter)
+        self._found: MessageCache[None, tuple[_Passage, ...]] = MessageCache(self._passages)
+        self._shorter: MessageCache[tuple[int, ...], Message] = MessageCache(without_blocks)
 
     async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
         """Drop passages that are old, come again, or are too many."""
         messages = request.messages
-        found = self._passages(messages)
+        found = {
+            (place, each.block): each
+            for place, message in enumerate(messages)
+            for each in self._found.of(message, None)
+        }
         if not found:
             return
-        turns = self._keep_turns
-        first = 0 if turns is None else start_of_turns(messages, turns)
-        kept = self._chosen(found, first)
-        dropped: dict[int, set[int]] = {}
-        for each in found:
-            if (each.message, each.block) not in kept:
-                dropped.setdefault(each.message, set()).add(each.block)
+        kept = self._chosen(found, messages)
+        dropped: dict[int, list[int]] = {}
+        for place, block in found:
+            if (place, block) not in kept:
+                dropped.setdefault(place, []).append(block)
         shorter = list(messages)
         for place, blocks in dropped.items():
-            shorter[place] = without_blocks(messages[place], blocks)
-        put_shorter(ctx, request, shorter, self._estimator, self.name)
+            shorter[place] = self._shorter.of(messages[place], tuple(blocks))
+        await put_shorter(ctx, request, shorter, self._estimator, self.name)
 
-    def _passages(self, messages: Sequence[Message]) -> list[_Passage]:
+    def _passages(self, message: Message, _: None) -> tuple[_Passage, ...]:
+        if isinstance(message, ToolMessage) and message.trusted_verbatim:
+            return ()
         found: list[_Passage] = []
-        for place, message in enumerate(messages):
-            for number, block in enumerate(message.content):
-                origin = retrieval_of(block)
-                if origin is None or block.type != "text":
-                    continue
-                score = origin.score if origin.score is not None else 0.0
-                tokens = self._estimator.text(block.text)
-                found.append(_Passage(place, number, block.text, score, tokens))
-        return found
+        for number, block in enumerate(message.content):
+            origin = retrieval_of(block)
+            if origin is None or block.type != "text":
+                continue
+            score = origin.score if origin.score is not None else 0.0
+            tokens = self._estimator.text(block.text) if self._max_tokens is not None else 0
+            found.append(_Passage(number, block.text, score, tokens))
+        return tuple(found)
 
-    def _chosen(self, found: Sequence[_Passage], first: int) -> set[tuple[int, int]]:
-        """Return which passages stay, of those in messages from ``first`` on."""
-        latest = {each.text: each for each in found if each.message >= first}
-        # The best of the latest turn come first, then those of the turns before.
-        ranked = sorted(latest.values(), key=lambda each: (-each.message, -each.score, each.block))
-        kept: set[tuple[int, int]] = set()
+    def _chosen(self, found: Mapping[_Place, _Passage], messages: Sequence[Message]) -> set[_Place]:
+        """Return the places of the passages that stay."""
+        turns = self._keep_turns
+        first = 0 if turns is None else start_of_turns(messages, turns)
+
+        def age(place: _Place) -> int:
+            # What the application says, it says for the latest turn, wherever that stands.
+            is_system = messages[place[0]].role == "system" and self._keep_turns != 0
+            return len(messages) if is_system else place[0]
+
+        latest = {each.text: place for place, each in found.items() if age(place) >= first}
+        # The best of the latest message come first, then those of the messages before.
+        ranked = sorted(latest.values(), key=lambda p: (-age(p), -found[p].score, p))
         left = self._max_tokens
-        for each in ranked:
-            if left is not None:
-                if each.tokens > left:
-                    continue
-                left -= each.tokens
-            kept.add((each.message, each.block))
+        if left is None:
+            return set(ranked)
+        kept: set[_Place] = set()
+        for place in ranked:
+            if found[place].tokens <= left:
+                left -= found[place].tokens
+                kept.add(place)
         return kept

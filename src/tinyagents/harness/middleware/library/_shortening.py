@@ -17,7 +17,7 @@ def send_instead(request: ModelRequest, messages: list[Message]) -> None:
     request.messages = messages
 
 
-def put_shorter(
+async def put_shorter(
     ctx: RunContext[Any],
     request: ModelRequest,
     messages: Sequence[Message],
@@ -31,6 +31,7 @@ def put_shorter(
     ):
         return
     send_instead(request, list(messages))
+    await estimator.prepare([*before, *messages])
     ctx.emit(
         "context.compressed",
         from_tokens=estimator.messages(before),

@@ -116,6 +116,7 @@ class SummarizationMiddleware(Middleware[Any]):
         if not self._on_transcript:
             return None
         measured = self._kept(ctx).measured
+        await self._estimator.prepare(messages)
         tokens = measured.of_transcript(self._estimator, messages)
         focus = take_compaction_request(ctx)
         plan = self._plan(ctx, messages, tokens, focus)
@@ -135,6 +136,7 @@ class SummarizationMiddleware(Middleware[Any]):
     async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
         """Put the summary into the request, and make one where it has become too large."""
         kept = self._kept(ctx)
+        await self._estimator.prepare(request.messages)
         if self._on_transcript:
             kept.measured.of_request(self._estimator, request)
             return
