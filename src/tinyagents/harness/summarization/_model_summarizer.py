@@ -235,7 +235,7 @@ def _asked(source: str, goal: str | None) -> str:
 
 def _short(goal: str) -> str:
     words = " ".join(goal.split())
-    return words if len(words) <= _MOST_GOAL else f"{words[:_MOST_GOAL]} […]"
+    return words if len(words) <= _MOST_GOAL else f"{words[:_MOST_GOAL]} [...]"
 
 
 def _size(message: ToolMessage) -> str | None:

@@ -57,16 +57,20 @@ class SummaryRecord(BaseModel):
 def record_of(
     messages: Sequence[Message], summary: SummaryMessage, provenance: CompressionProvenance
 ) -> SummaryRecord:
-    """Return the record of a summary of ``messages``, whose message gets its id."""
-    digest = source_hash(messages)
+    """Return the record of a summary of ``messages``, whose message gets its id if it has none yet."""
     earlier = [message.id for message in messages if is_summary(message)]
-    words = hashlib.sha256(f"{digest}\n{summary.text}".encode()).hexdigest()
     return SummaryRecord(
-        summary=summary.model_copy(update={"id": f"{_PREFIX}{words[:16]}"}),
+        summary=summary if is_summary(summary) else named_summary(messages, summary),
         provenance=provenance,
-        source_hash=digest,
+        source_hash=source_hash(messages),
         previous=earlier[-1] if earlier else None,
     )
+
+
+def named_summary(messages: Sequence[Message], summary: SummaryMessage) -> SummaryMessage:
+    """Return a summary of ``messages`` with the id that :func:`is_summary` knows it by."""
+    words = hashlib.sha256(f"{source_hash(messages)}\n{summary.text}".encode()).hexdigest()
+    return summary.model_copy(update={"id": f"{_PREFIX}{words[:16]}"})
 
 
 def is_summary(message: Message) -> bool:

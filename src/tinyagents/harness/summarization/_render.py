@@ -80,4 +80,4 @@ def _cut(text: str, most: int) -> str:
     head = most - most // 4
     tail = most - head
     left = len(text) - most
-    return f"{text[:head]} [… {left} of {len(text)} characters left out …] {text[-tail:]}"
+    return f"{text[:head]} [... {left} of {len(text)} characters left out ...] {text[-tail:]}"

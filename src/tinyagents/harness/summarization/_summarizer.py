@@ -8,7 +8,15 @@ from ..context import RunContext
 from ..errors import ConfigurationError, InvalidRequestError
 from ..message import Message, SystemMessage
 from ..token_estimation import TokenEstimator
-from ._records import CompressionProvenance, SummaryRecord, is_summary, message_ref, record_of
+from ._records import (
+    CompressionProvenance,
+    SummaryMessage,
+    SummaryRecord,
+    is_summary,
+    message_ref,
+    named_summary,
+    record_of,
+)
 from ._render import MOST_OF_A_PAYLOAD, render_message
 
 _HEADER: Final = "Summary of the earlier conversation:"
@@ -106,7 +114,7 @@ class ConcatSummarizer:
 
 def concluded(
     messages: Sequence[Message],
-    summary: Any,
+    summary: SummaryMessage,
     *,
     estimator: TokenEstimator,
     reason: str,
@@ -115,6 +123,8 @@ def concluded(
     prompt_version: str | None = None,
 ) -> SummaryRecord:
     """Return the record of a summary, with its provenance."""
+    # Named before it is counted: the estimator knows it again when it stands in the conversation.
+    summary = named_summary(messages, summary)
     provenance = CompressionProvenance(
         source_ids=tuple(message_ref(message) for message in messages),
         original_token_estimate=estimator.messages(messages),
@@ -151,7 +161,7 @@ def _fitted(lines: Sequence[str], left_out: int, most: int) -> str:
     room = most - len(_HEADER) - len("\n[999999 earlier left out]")
     if sum(len(line) + 1 for line in lines) > room:
         each = max(_LEAST_LINE, room // len(lines) - 1)
-        lines = [line if len(line) <= each else f"{line[: each - 1]}…" for line in lines]
+        lines = [line if len(line) <= each else f"{line[: each - 3]}..." for line in lines]
         fitting = max(1, room // (each + 1))
         left_out += len(lines[:-fitting])
         lines = lines[-fitting:]
