@@ -227,26 +227,16 @@ def trim_oldest(
     """Return the newest part of a conversation that is within ``limit`` tokens.
 
     The last ``keep_last`` messages stay however large they are. System messages, results marked
-    ``trusted_verbatim`` and what the user said at the beginning of the first turn stay too.
+    ``trusted_verbatim`` and what the user said at the beginning of a turn of which a part is kept
+    stay too.
     """
     least = trim_messages(messages, TrimStrategy.keep_last(keep_last), keep_user_turn=True)
-    kept = least
-    if estimator.messages(least) < limit:
-        newest = trim_messages(
-            messages,
-            TrimStrategy.max_tokens(limit),
-            keep_user_turn=True,
-            estimate=estimator.message,
-        )
-        kept = newest if len(newest) >= len(least) else least
-    return _from_a_user_turn(messages, kept)
-
-
-def _from_a_user_turn(before: Sequence[Message], kept: list[Message]) -> list[Message]:
-    """Return the messages with what the user had said before them, where they begin with no user's turn."""
-    start = next((n for n, message in enumerate(kept) if message.role != "system"), None)
-    if start is None or kept[start].role == "user":
-        return kept
-    place = next(n for n, message in enumerate(before) if message is kept[start])
-    said = next((m for m in reversed(before[:place]) if m.role == "user"), None)
-    return kept if said is None else [*kept[:start], said, *kept[start:]]
+    if estimator.messages(least) >= limit:
+        return least
+    newest = trim_messages(
+        messages,
+        TrimStrategy.max_tokens(limit),
+        keep_user_turn=True,
+        estimate=estimator.message,
+    )
+    return newest if len(newest) >= len(least) else least
