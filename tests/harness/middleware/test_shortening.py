@@ -7,6 +7,7 @@ import weakref
 from itertools import pairwise
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given, strategies as st
 
@@ -14,6 +15,7 @@ from tinyagents import (
     AgentHarness,
     AssistantMessage,
     FileBlock,
+    ImageBlock,
     JsonBlock,
     ReasoningBlock,
     RunSnapshot,
@@ -26,7 +28,7 @@ from tinyagents import (
     UserMessage,
     tool,
 )
-from tinyagents.harness.errors import ConfigurationError
+from tinyagents.harness.errors import ConfigurationError, ServerError
 from tinyagents.harness.events import Compressed
 from tinyagents.harness.message import InvalidArguments, Message, retrieved_block
 from tinyagents.harness.middleware import (
@@ -42,11 +44,13 @@ from tinyagents.harness.model import ModelRequest, PromptSegment
 from tinyagents.harness.summarization import TrimStrategy, is_well_paired
 from tinyagents.testkit import (
     EventRecorder,
+    FakeSleep,
     FakeTool,
     ScriptedModel,
     assert_prompt_prefix_preserved,
     call,
     calls,
+    fail,
     say,
 )
 
@@ -538,3 +542,96 @@ async def test_passages_in_trusted_results_stay() -> None:
     trusted = ToolMessage(tool_call_id="c0", content=retrieved_block("fact"), trusted_verbatim=True)
     given: list[Message] = [user(), answer, trusted, user(TextBlock(text="?"))]
     assert await sent(RetrievalCompressionMiddleware(keep_turns=0), given) == given
+
+
+ALL: list[tuple[Middleware[Any], list[Message]]] = [
+    (MessageTrimMiddleware(TrimStrategy.keep_last(2)), history(4)),
+    (ContextEditingMiddleware(keep_recent=1), history(4)),
+    (TranscriptCompressionMiddleware(keep_recent=0, step=1), history(4)),
+    (
+        RetrievalCompressionMiddleware(keep_turns=0),
+        [user(retrieved_block("fact"), TextBlock(text="?"))],
+    ),
+]
+EACH = pytest.mark.parametrize(
+    ("middleware", "given_messages"), ALL, ids=lambda each: getattr(each, "name", "messages")
+)
+
+
+@EACH
+async def test_a_call_that_is_made_again_sends_the_same_and_it_is_told_once(
+    middleware: Middleware[Any], given_messages: list[Message]
+) -> None:
+    recorder = EventRecorder()
+    model = ScriptedModel([fail(ServerError("busy")), say("done")])
+    agent = AgentHarness(
+        model=model, middleware=[middleware], listeners=[recorder], sleep=FakeSleep()
+    )
+    await agent.invoke(None, given_messages)
+    first, second = (request.messages for request in model.requests)
+    assert first == second
+    assert first != given_messages
+    assert len(compressed(recorder)) == 1
+
+
+@EACH
+async def test_a_stream_sends_what_a_plain_call_does(
+    middleware: Middleware[Any], given_messages: list[Message]
+) -> None:
+    plain = await sent(middleware, given_messages)
+    model = ScriptedModel([say("do", "ne")])
+    agent = AgentHarness(model=model, middleware=[middleware])
+    async with agent.stream(None, given_messages) as stream:
+        texts = [item.text async for item in stream if item.type == "text_delta"]
+    assert texts == ["do", "ne"]
+    assert model.requests[0].messages == plain
+
+
+async def test_runs_that_share_a_middleware_do_not_mix_what_they_have_cleared() -> None:
+    editing = ContextEditingMiddleware(keep_recent=1, trigger_tokens=400)
+    seen: dict[str, list[int]] = {}
+
+    async def work(text: str) -> None:
+        model = ScriptedModel([*[call("look", q=n) for n in range(4)], say("done")])
+        agent = AgentHarness(model=model, tools=[FakeTool("look", text)], middleware=[editing])
+        await agent.invoke(None, "go")
+        seen[text] = [sum(m.text == CLEARED for m in r.messages) for r in model.requests]
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(work, "x" * 1_600)
+        group.start_soon(work, "short")
+    assert seen == {"short": [0] * 5, "x" * 1_600: [0, 0, 1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    "block", [ImageBlock(url="https://x.test/a.png"), JsonBlock(value=["x" * 3_000])]
+)
+async def test_pictures_and_json_count_towards_the_trigger(block: Any) -> None:
+    editing = ContextEditingMiddleware(keep_recent=0, trigger_tokens=500)
+    seen = [*history(1, artifact={"rows": 3}), AssistantMessage(content="I see.")]
+    assert CLEARED not in [m.text for m in await sent(editing, [*seen, user()])]
+    shown = await sent(editing, [*seen, user(block)])
+    (result,) = [m for m in shown if isinstance(m, ToolMessage)]
+    assert (result.text, result.artifact) == (CLEARED, None)
+
+
+async def test_the_order_of_middlewares_is_the_order_of_what_they_do() -> None:
+    """Results that were cleared first leave nothing that comes twice."""
+    first = ContextEditingMiddleware(keep_recent=0, exclude_tools=["other"])
+    second = TranscriptCompressionMiddleware(keep_recent=0, step=1)
+    given_messages = [*history(2, text="y" * 300), AssistantMessage(content="I see."), user()]
+    counted: list[int] = []
+    for order in ([first, second], [second, first]):
+        recorder = EventRecorder()
+        agent = AgentHarness(
+            model=ScriptedModel([say("done")]), middleware=order, listeners=[recorder]
+        )
+        await agent.invoke(None, given_messages)
+        counted.append(len(compressed(recorder)))
+    assert counted == [1, 2]
+
+
+async def test_very_long_output_is_shortened_as_any_other() -> None:
+    log = "\n".join(f"request {n}" for n in range(30_000))
+    shown = await result_of(OutputCompressionMiddleware(), log)
+    assert shown.text == "request 0\n[… 29999 more lines like this …]"

@@ -131,7 +131,7 @@ def test_reasoning_goes_with_the_answer_that_it_led_to() -> None:
 
 
 def test_the_cut_moves_in_steps() -> None:
-    history = [user(str(n)) for n in range(20)]
+    history: list[Message] = [user(str(n)) for n in range(20)]
 
     def firsts(strategy: TrimStrategy) -> list[str]:
         return [
@@ -169,7 +169,7 @@ def test_a_paused_answer_and_how_it_goes_on_stay_together() -> None:
 
 
 def test_a_trusted_result_stays_with_its_call() -> None:
-    history = [
+    history: list[Message] = [
         user("1"), calls("c"), result("c", trusted_verbatim=True), user("2"), says("3")
     ]  # fmt: skip
     for strategy in (LAST(1), ENDS(0, 1), TOKENS(1)):

@@ -44,19 +44,24 @@ def resized(
 ) -> list[PromptSegment]:
     """Return the segments of a prompt for what was made of its messages.
 
-    A segment has those of its messages that are left, the very same objects; others, which have come
-    in their place, belong to the segment of the message before them, or else to the one that follows.
+    A segment has those of its messages that are left, the very same objects. Others belong where the
+    messages were in whose place they have come, or else to the segment of the message before them.
     """
-    owner: dict[int, int] = {}
-    for number, (_, own) in enumerate(segmented(segments, before)):
-        owner.update((id(message), number) for message in own)
+    owners: list[int] = []
+    for number, (segment, _) in enumerate(segmented(segments, before)):
+        owners += [number] * segment.messages
     rest = len(segments)
+    owners += [rest] * (len(before) - len(owners))
+    places = {id(message): place for place, message in enumerate(before)}
+    left = {id(message) for message in after}
     counts = [0] * (rest + 1)
-    at = next((owner.get(id(m), rest) for m in after if id(m) in owner), rest) if after else rest
-    known = {id(message) for message in before}
+    at, following = owners[0] if owners else rest, 0
     for message in after:
-        if id(message) in known:
-            at = max(at, owner.get(id(message), rest))
+        place = places.get(id(message))
+        if place is None and following < len(before) and id(before[following]) not in left:
+            place = following
+        if place is not None:
+            at, following = max(at, owners[place]), place + 1
         counts[at] += 1
     return [
         replace(segment, messages=count) for segment, count in zip(segments, counts, strict=False)

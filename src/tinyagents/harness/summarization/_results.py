@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ..errors import ConfigurationError
 from ..message import Message, TextBlock, ToolMessage
-from ..text import encode_json
 from ..token_estimation import TokenEstimator
+from ..tool import ToolResult
 
 _MARKER = "[… cut: {dropped} of {total} characters …]"
 _MARKED = re.compile(r"\[… cut: (\d{1,15}) of (\d{1,15}) characters …\]")
@@ -83,11 +83,7 @@ def shortened_result(message: ToolMessage, keep_characters: int) -> ToolMessage:
     A result that was cut before tells how long it was at first. Pictures, sound and files beside the
     text stay.
     """
-    text = "".join(
-        block.text if block.type == "text" else encode_json(block.value).decode()
-        for block in message.content
-        if block.type in ("text", "json")
-    )
+    text = ToolResult(message.content).joined_text()
     begin, end, total = _cut_before(text) or (text, text, len(text))
     head = (keep_characters + 1) // 2
     tail = keep_characters - head
@@ -105,8 +101,8 @@ def _cut_before(text: str) -> tuple[str, str, int] | None:
     Texts may quote a marker: one of ours stands in the middle, and its numbers are true.
     """
     for found in _MARKED.finditer(text):
-        begin, end = text[: found.start()], text[found.end() :]
+        head, tail = found.start(), len(text) - found.end()
         dropped, total = map(int, found.groups())
-        if len(begin) - len(end) in (0, 1) and dropped + len(begin) + len(end) == total:
-            return begin, end, total
+        if head - tail in (0, 1) and dropped + head + tail == total:
+            return text[:head], text[found.end() :], total
     return None

@@ -97,8 +97,7 @@ class EncoderTokenCounter:
 
     def __init__(self, encoder: Encoder) -> None:
         # `encode` of `tiktoken` refuses a text with `<|endoftext|>` in it, which anyone may write.
-        ordinary: object = getattr(encoder, "encode_ordinary", None)
-        self._encode: Callable[[str], Sized] = ordinary if callable(ordinary) else encoder.encode
+        self._encode: Callable[[str], Sized] = getattr(encoder, "encode_ordinary", encoder.encode)
 
     def count_text(self, text: str, /) -> int:
         """Return how many tokens the tokenizer makes of the text."""

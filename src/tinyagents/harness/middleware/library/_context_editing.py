@@ -12,7 +12,7 @@ from ...model import JsonSchemaFormat, ModelRequest
 from ...summarization import CLEARED, cleared_result
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
-from ._shortening import put_shorter
+from ._shortening import put_shorter, tokens_saved
 
 
 class ContextEditingMiddleware(Middleware[Any]):
@@ -82,13 +82,13 @@ class ContextEditingMiddleware(Middleware[Any]):
         if fresh and self._is_time(request, messages):
             wanted = [key for key in results if key in able]
             shorter = self._edited(request.messages, results, wanted)
-            saved = self._estimator.messages(messages) - self._estimator.messages(shorter)
+            saved = tokens_saved(messages, shorter, self._estimator)
             if saved > 0 and saved >= self._at_least:
                 messages, cleared = shorter, wanted
         if cleared or noted:
             # Another of this kind, with other options, may have cleared more.
             others = [key for key in noted if key in results and key not in able]
-            ctx.notes[self.name] = cast("list[Any]", [*others, *cleared])
+            ctx.notes[self.name] = [*others, *cleared]
         if self._events:
             await put_shorter(ctx, request, messages, self._estimator, self.name)
         else:

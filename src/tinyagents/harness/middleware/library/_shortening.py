@@ -17,6 +17,18 @@ def send_instead(request: ModelRequest, messages: list[Message]) -> None:
     request.messages = messages
 
 
+def tokens_saved(
+    before: Sequence[Message], after: Sequence[Message], estimator: TokenEstimator
+) -> int:
+    """Return how many tokens fewer messages are after some were put in the places of others."""
+    count = estimator.message
+    return sum(
+        count(one) - count(other)
+        for one, other in zip(before, after, strict=True)
+        if one is not other
+    )
+
+
 async def put_shorter(
     ctx: RunContext[Any],
     request: ModelRequest,
@@ -32,9 +44,9 @@ async def put_shorter(
         return
     send_instead(request, list(messages))
     await estimator.prepare([*before, *messages])
-    ctx.emit(
-        "context.compressed",
-        from_tokens=estimator.messages(before),
-        to_tokens=estimator.messages(messages),
-        by=by,
-    )
+    whole = estimator.messages(before)
+    if len(before) == len(messages):
+        left = whole - tokens_saved(before, messages, estimator)
+    else:
+        left = estimator.messages(messages)
+    ctx.emit("context.compressed", from_tokens=whole, to_tokens=left, by=by)
