@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 
 from tinyagents import AgentHarness, RunLimits, RunPolicy, tool
+from tinyagents.harness.events import ContextPressure, ContextSummarized
 from tinyagents.harness.middleware import ContextWindowMiddleware
 from tinyagents.harness.model import ModelProfile, ModelRequest
 from tinyagents.harness.summarization import (
@@ -76,8 +77,8 @@ async def main() -> None:
     )
     run = await agent.invoke(None, "Which pumps had an alarm?")
     print(run.text)
-    made = [event for event in run.events if event.kind == "context.summarized"]
-    fullest = max(event.tokens for event in run.events if event.kind == "context.pressure")
+    made = [event for event in run.events if isinstance(event, ContextSummarized)]
+    fullest = max(event.tokens for event in run.events if isinstance(event, ContextPressure))
     print(f"{len(made)} summaries; {len(run.messages)} messages left of {2 * PAGES}")
     print(f"never more than {fullest} of 8000 tokens")
     print(run.messages[-2].text.splitlines()[2])

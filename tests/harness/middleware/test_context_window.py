@@ -38,6 +38,7 @@ from tinyagents.harness.stream import Final
 from tinyagents.harness.summarization import (
     CLEARED,
     ClearToolResults,
+    ContextStep,
     DropRetrieved,
     InMemoryContextArchive,
     MessagesAbove,
@@ -144,7 +145,11 @@ async def test_the_transcript_is_shortened_well_below_the_trigger_and_then_left_
 
 async def test_steps_are_taken_in_order_until_it_fits() -> None:
     summarizer = CountingSummarizer()
-    steps = [ClearToolResults(keep_recent=1), Summarize(summarizer, keep_last=2), TrimOldest()]
+    steps: list[ContextStep] = [
+        ClearToolResults(keep_recent=1),
+        Summarize(summarizer, keep_last=2),
+        TrimOldest(),
+    ]
     given = [
         UserMessage(content="q"),
         *result("c1", WORDS * 6),
@@ -336,7 +341,7 @@ async def test_a_model_can_ask_for_a_shorter_conversation() -> None:
 
 
 async def test_a_failing_summary_leaves_it_to_the_next_step() -> None:
-    steps = [Summarize(BrokenSummarizer(), keep_last=1), TrimOldest()]
+    steps: list[ContextStep] = [Summarize(BrokenSummarizer(), keep_last=1), TrimOldest()]
     model = ScriptedModel([say("ok")])
     window = ContextWindowMiddleware(steps, window=500, reserve=0)
     run = await make(model, window).invoke(None, history(6))
@@ -345,7 +350,7 @@ async def test_a_failing_summary_leaves_it_to_the_next_step() -> None:
 
 
 async def test_a_summariser_whose_model_is_missing_ends_the_run() -> None:
-    steps = [Summarize(ModelSummarizer("small"), keep_last=1), TrimOldest()]
+    steps: list[ContextStep] = [Summarize(ModelSummarizer("small"), keep_last=1), TrimOldest()]
     window = ContextWindowMiddleware(steps, window=500, reserve=0)
     with pytest.raises(ModelNotFoundError, match="small"):
         await make(ScriptedModel([say("ok")]), window).invoke(None, history(6))

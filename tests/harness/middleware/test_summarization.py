@@ -31,20 +31,25 @@ from tinyagents.harness.model import ModelProfile
 from tinyagents.harness.summarization import (
     InMemoryContextArchive,
     MessagesAbove,
+    ModelSummarizer,
     SummarizationPolicy,
     compact_context_tool,
     is_summary,
+    is_well_paired,
     stored_summary,
 )
 from tinyagents.testkit import (
     FakeTool,
     ScriptedModel,
+    SlowModel,
     assert_event_grammar,
     assert_prompt_prefix_preserved,
     call,
     say,
 )
+from tinyagents.testkit.checkpoints import CheckpointOutcome, for_every_checkpoint
 
+WORDS = "word " * 200
 EARLY = SummarizationPolicy(keep_last=2, trigger=MessagesAbove(6))
 
 
@@ -185,6 +190,16 @@ async def test_a_failed_summary_ends_the_run_where_that_was_asked_for() -> None:
     assert model.requests == []
 
 
+async def test_a_summary_that_failed_is_not_tried_again_at_each_call() -> None:
+    summarizer = BrokenSummarizer()
+    gate = SummarizationMiddleware(summarizer, policy=EARLY, on_failure="pass_through")
+    model = ScriptedModel([call("look", n=n) for n in range(20)] + [say("done")])
+    agent = make(model, gate, tools=[FakeTool("look", "found")])
+    run = await agent.invoke(None, [UserMessage(content="word " * 1_000), *history(4)])
+    assert run.text == "done"
+    assert 1 <= summarizer.calls <= 3
+
+
 async def test_records_are_capped_and_may_be_none() -> None:
     for cap, left in ((0, 0), (2, 2)):
         gate = SummarizationMiddleware(CountingSummarizer(), policy=EARLY, max_records=cap)
@@ -273,6 +288,24 @@ async def test_the_window_comes_from_the_profile_of_the_model_that_answers() -> 
     await make(model, SummarizationMiddleware(summarizer)).invoke(None, given)
     assert len(summarizer.sources) == 1
     assert len(model.requests[0].messages) == 10
+
+
+async def test_a_run_that_is_cancelled_anywhere_keeps_a_sound_transcript() -> None:
+    async def scenario() -> Any:
+        small = SlowModel(0.001, "short")
+        gate = SummarizationMiddleware(
+            ModelSummarizer(small), policy=EARLY, compact_transcript=True
+        )
+        model = ScriptedModel([call("look", n=n) for n in range(3)] + [say("done")])
+        agent = make(model, gate, tools=[FakeTool("look", WORDS)])
+        return await agent.invoke(None, [*history(3), UserMessage(content=WORDS)])
+
+    def check(outcome: CheckpointOutcome[Any]) -> None:
+        run = outcome.result or getattr(outcome.error, "run", None)
+        if run is not None:
+            assert is_well_paired(run.messages)
+
+    assert await for_every_checkpoint(scenario, check=check) >= 1
 
 
 async def test_a_model_can_ask_for_it() -> None:

@@ -44,7 +44,9 @@ class CountingSummarizer:
 
 
 class BrokenSummarizer:
-    """Fails."""
+    """Fails, and counts how often."""
+
+    calls = 0
 
     async def summarize(
         self,
@@ -54,4 +56,5 @@ class BrokenSummarizer:
         reason: str = "",
         ctx: RunContext[Any] | None = None,
     ) -> SummaryRecord:
+        self.calls += 1
         raise RuntimeError("no summary today")

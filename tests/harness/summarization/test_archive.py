@@ -163,5 +163,18 @@ async def test_words_that_are_nowhere_are_told_and_answers_are_bounded() -> None
 
 @pytest.mark.parametrize("option", ["max_results", "max_characters"])
 def test_a_search_for_nothing_is_refused(option: str) -> None:
+    options: dict[str, Any] = {option: 0}
     with pytest.raises(ConfigurationError, match="search_dropped"):
-        search_dropped_tool(InMemoryContextArchive(), **{option: 0})
+        search_dropped_tool(InMemoryContextArchive(), **options)
+
+
+async def test_a_search_does_not_find_earlier_searches() -> None:
+    archive = InMemoryContextArchive()
+    asked = AssistantMessage(
+        content=[ToolCallBlock(id="s", name="search_dropped", arguments={"query": "code word"})]
+    )
+    answered = ToolMessage(tool_call_id="s", name="search_dropped", content="code word " * 900)
+    given = [SAID[0], asked, answered, *SAID[1:], UserMessage(content="?")]
+    run = await agent(archive, "code word").invoke(None, given)
+    assert told(run.messages).count("---\n") == 1
+    assert "heron" in told(run.messages)

@@ -158,7 +158,7 @@ class TestTheList:
         assert "port 8443" in record.summary.text
 
     @pytest.mark.parametrize("options", [{"max_line": 1}, {"max_characters": 10}])
-    def test_lengths_that_say_nothing_are_refused(self, options: dict[str, int]) -> None:
+    def test_lengths_that_say_nothing_are_refused(self, options: dict[str, Any]) -> None:
         with pytest.raises(ConfigurationError):
             ConcatSummarizer(**options)
 

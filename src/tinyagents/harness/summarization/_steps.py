@@ -36,6 +36,8 @@ class ShorteningTask:
     """What else is still needed."""
     reason: str = ""
     """Why it is made shorter."""
+    kept: bool = False
+    """Whether the result takes the transcript's place, and a summary in it is to be stored."""
     by: str = ""
     """Who applies the step, for its events."""
 
@@ -101,7 +103,8 @@ class Summarize:
         shorter = plan.with_summary(record.summary)
         if task.estimator.messages(shorter) >= task.estimator.messages(messages):
             return messages
-        store_summary(task.ctx, StoredSummary(record=record, goal=task.goal))
+        if task.kept:
+            store_summary(task.ctx, StoredSummary(record=record, goal=task.goal))
         return shorter
 
 

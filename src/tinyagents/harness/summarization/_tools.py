@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ..concurrency import in_thread
 from ..errors import ConfigurationError
+from ..message import Message
 from ..tool import Tool, ToolContext, ToolPolicy, tool
 from ._archive import ContextArchive, conversation_key, search_messages
 from ._request_note import ask_for_compaction
@@ -50,7 +51,8 @@ def search_dropped_tool(
     @tool(name=name, policy=ToolPolicy.read_only(), tags=[SEARCH_TAG])
     async def search(query: Query, *, ctx: ToolContext) -> str:
         """Search what was said earlier in this conversation and was since left out of it."""
-        kept = await archive.load(conversation_key(ctx.run))
+        dropped = await archive.load(conversation_key(ctx.run))
+        kept = [message for message in dropped if not _is_search(message, name)]
         if not kept:
             return "Nothing was left out of this conversation."
         found = await in_thread(lambda: search_messages(kept, query, limit=max_results))
@@ -63,6 +65,14 @@ def search_dropped_tool(
         return "\n\n".join(told)[:max_characters]
 
     return search
+
+
+def _is_search(message: Message, name: str) -> bool:
+    """Whether a message is an earlier search or its result, which has the words of what it found."""
+    if message.role == "tool":
+        return message.name == name
+    calls = message.tool_calls if message.role == "assistant" else []
+    return bool(calls) and not message.text and all(call.name == name for call in calls)
 
 
 def compact_context_tool(*, name: str = "compact_context") -> Tool:

@@ -28,7 +28,8 @@ class Measured:
     """What is known of the size of a run's context; it lives as long as the run's context."""
 
     overhead: int = 0
-    """What requests hold beside the transcript: instructions, tools, what hooks add."""
+    """What requests hold beside the transcript: instructions, tools, what hooks add; below 0 where
+    hooks leave out more than that."""
     transcript: int | None = None
     """The size of the transcript that the next request is made of, until that was seen."""
     request: ModelRequest | None = None
@@ -49,7 +50,7 @@ class Measured:
         told = estimator.request(request, reported=not self._is_stale(request.messages))
         if self.transcript is not None:
             parts = told.messages + told.tools + told.response_format
-            self.overhead = max(0, parts - self.transcript)
+            self.overhead = parts - self.transcript
             self.transcript = None
         self.request = request
         return told.total

@@ -126,14 +126,20 @@ class ContextWindowMiddleware(Middleware[Any]):
         if focus is None and not self._is_due(ctx, tokens, len(messages), room):
             return None
         target = int(self._target * min(tokens, room.limit if room is not None else tokens))
-        reason = "the model asked for it" if focus is not None else repr(self._trigger)
-        shorter = await self._shorten(ctx, messages, target - measured.overhead, reason, focus)
+        task = replace(
+            self._task(ctx, messages, target - measured.overhead),
+            reason="the model asked for it" if focus is not None else repr(self._trigger),
+            focus=focus,
+            kept=True,
+        )
+        shorter = await apply_steps(self._steps, messages, task)
         size = shorter.tokens + measured.overhead
         if self._fires(size, len(shorter.messages), room):
             self._believe(ctx, replace(self._believed(ctx), rest=int(size * (1 + _REST)) + 1))
         if not shorter.steps:
             return None
-        await self._put_away(ctx, messages, shorter.messages)
+        if self._archive is not None:
+            await put_away(ctx, self._archive, messages, shorter.messages)
         measured.shortened(shorter.messages, shorter.tokens)
         return shorter.messages
 
@@ -175,8 +181,8 @@ class ContextWindowMiddleware(Middleware[Any]):
             tokens=tokens,
             window=limit,
             tried=shorter.steps,
-            provider=profile.provider or None if profile is not None else None,
-            model=profile.model or None if profile is not None else None,
+            provider=(profile.provider or None) if profile is not None else None,
+            model=(profile.model or None) if profile is not None else None,
         )
 
     async def _recover(
@@ -211,36 +217,22 @@ class ContextWindowMiddleware(Middleware[Any]):
         """Make a request shorter in place; return how, and its size."""
         told = self._estimator.request(request, reported=False)
         beside = told.total - told.messages
-        shorter = await self._shorten(ctx, request.messages, target - beside, reason)
+        task = replace(self._task(ctx, request.messages, target - beside), reason=reason)
+        shorter = await apply_steps(self._steps, request.messages, task)
         if shorter.steps:
             send_instead(request, shorter.messages)
         return shorter, shorter.tokens + beside
 
-    async def _shorten(
-        self,
-        ctx: RunContext[Any],
-        messages: Sequence[Message],
-        target: int,
-        reason: str,
-        focus: str | None = None,
-    ) -> Shortened:
-        task = ShorteningTask(
+    def _task(
+        self, ctx: RunContext[Any], messages: Sequence[Message], target: int
+    ) -> ShorteningTask:
+        return ShorteningTask(
             ctx=ctx,
             target=max(0, target),
             estimator=self._estimator,
             goal=goal_of(ctx, messages),
-            focus=focus,
-            reason=reason,
             by=self.name,
         )
-        return await apply_steps(self._steps, messages, task)
-
-    async def _put_away(
-        self, ctx: RunContext[Any], before: Sequence[Message], after: Sequence[Message]
-    ) -> None:
-        """Archive what is no longer there; a conversation goes on where that fails."""
-        if self._archive is not None:
-            await put_away(ctx, self._archive, before, after)
 
     def _is_due(self, ctx: RunContext[Any], tokens: int, messages: int, room: Room | None) -> bool:
         if not self._fires(tokens, messages, room):

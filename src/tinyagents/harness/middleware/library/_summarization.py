@@ -42,6 +42,8 @@ _log = logging.getLogger("tinyagents.middleware")
 
 SummaryFailurePolicy: TypeAlias = Literal["fallback_trim", "abort", "pass_through"]
 _FAILURE_POLICIES: Final = ("fallback_trim", "abort", "pass_through")
+_COOLING: Final = 1.1
+"""How much larger a conversation is before a summary that has failed is tried again."""
 _LEAST_GAIN: Final = 0.1
 """What is not this share of the conversation is not yet worth a summary of its own."""
 
@@ -54,6 +56,8 @@ class _Kept:
     stored: StoredSummary | None = None
     covered: tuple[Message, ...] = ()
     """The messages that the stored summary was last found to stand for."""
+    not_before: int = 0
+    """The size below which no summary is tried again, since the last one failed."""
 
 
 class SummarizationMiddleware(Middleware[Any]):
@@ -191,6 +195,9 @@ class SummarizationMiddleware(Middleware[Any]):
         focus: str | None,
     ) -> SummaryRecord | None:
         """Return the summary of the older part; ``None`` where it failed and the run goes on."""
+        kept, size = self._kept(ctx), self._estimator.messages(messages)
+        if size < kept.not_before:
+            return None
         reason = (
             "the model asked for it" if focus is not None else repr(self._policy.effective_trigger)
         )
@@ -210,7 +217,9 @@ class SummarizationMiddleware(Middleware[Any]):
             if self._on_failure == "abort":
                 raise
             _log.warning("`%s` could not summarise a conversation", self.name, exc_info=error)
+            kept.not_before = int(size * _COOLING) + 1
             return None
+        kept.not_before = 0
         self.records.append(record)
         return record
 
