@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from ...context import RunContext
@@ -21,20 +21,17 @@ from ...summarization import (
     SummaryPlan,
     SummaryRecord,
     WindowFraction,
-    exchanges,
-    forget_summary,
     goal_of,
     is_summary,
     put_away,
-    source_hash,
     store_summary,
-    stored_summary,
     summarize_plan,
     take_compaction_request,
     trim_oldest,
 )
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
+from ._applied_summary import AppliedSummary, with_stored
 from ._context_measure import Measured, room_for, warn_of_unknown_window
 from ._shortening import send_instead
 
@@ -52,10 +49,8 @@ _LEAST_GAIN: Final = 0.1
 class _Kept:
     """What is known of a run's context while it lives."""
 
-    measured: Measured
-    stored: StoredSummary | None = None
-    covered: tuple[Message, ...] = ()
-    """The messages that the stored summary was last found to stand for."""
+    measured: Measured = field(default_factory=Measured)
+    applied: AppliedSummary = field(default_factory=AppliedSummary)
     not_before: int = 0
     """The size below which no summary is tried again, since the last one failed."""
 
@@ -145,11 +140,10 @@ class SummarizationMiddleware(Middleware[Any]):
             kept.measured.of_request(self._estimator, request)
             return
         body = [message for message in request.messages if message.role != "system"]
-        stored = self._fitting(ctx, kept, body)
+        stored = kept.applied.fitting(ctx, body)
         shown, covered = request.messages, 0
         if stored is not None:
-            covered = stored.covered
-            shown = _with_stored(request.messages, body, stored)
+            shown, covered = with_stored(request.messages, stored), stored.covered
         kept.measured.request = request
         tokens = self._estimator.prompt(shown, request.tools).total
         focus = take_compaction_request(ctx)
@@ -159,7 +153,7 @@ class SummarizationMiddleware(Middleware[Any]):
             record = await self._summarized(ctx, shown, plan, focus)
             shorter = self._told(ctx, shown, plan, record)
             if record is not None and shorter is not None:
-                self._store(ctx, kept, record, body[: len(body) - len(plan.recent)])
+                kept.applied.store(ctx, record, body[: len(body) - len(plan.recent)])
             shown = shown if shorter is None else shorter
         if shown is not request.messages:
             send_instead(request, shown)
@@ -257,58 +251,12 @@ class SummarizationMiddleware(Middleware[Any]):
             estimator=self._estimator,
         )
 
-    def _fitting(
-        self, ctx: RunContext[Any], kept: _Kept, body: Sequence[Message]
-    ) -> StoredSummary | None:
-        """Return the stored summary if it stands for the messages at the front, and else forget it."""
-        stored = kept.stored
-        if stored is None:
-            stored = stored_summary(ctx.notes)
-            if stored is None or not stored.covered:
-                return None
-        front = tuple(body[: stored.covered])
-        same = len(front) == len(kept.covered) and all(
-            a is b for a, b in zip(front, kept.covered, strict=True)
-        )
-        if same or source_hash(front) == stored.covered_hash:
-            kept.stored, kept.covered = stored, front
-            return stored
-        kept.stored, kept.covered = None, ()
-        forget_summary(ctx)
-        return None
-
-    def _store(
-        self, ctx: RunContext[Any], kept: _Kept, record: SummaryRecord, covered: Sequence[Message]
-    ) -> None:
-        stored = StoredSummary(
-            record=record,
-            covered=len(covered),
-            covered_hash=source_hash(covered),
-            goal=goal_of(ctx, covered),
-        )
-        store_summary(ctx, stored)
-        kept.stored, kept.covered = stored, tuple(covered)
-
     def _kept(self, ctx: RunContext[Any]) -> _Kept:
         found = ctx.scratch.get(self)
         if found is None:
-            found = ctx.scratch[self] = _Kept(Measured())
+            found = ctx.scratch[self] = _Kept()
         return found
 
 
 ContextCompressionMiddleware = SummarizationMiddleware
 """What the original calls it."""
-
-
-def _with_stored(
-    messages: Sequence[Message], body: Sequence[Message], stored: StoredSummary
-) -> list[Message]:
-    """Return the conversation with a stored summary in the place of what it stands for."""
-    front = exchanges(body[: stored.covered])
-    plan = SummaryPlan(
-        system=tuple(message for message in messages if message.role == "system"),
-        older=(),
-        held=tuple(m for each in front if each.trusted for m in each.messages),
-        recent=tuple(body[stored.covered :]),
-    )
-    return plan.with_summary(stored.record.summary)
