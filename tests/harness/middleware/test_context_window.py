@@ -14,6 +14,7 @@ from tinyagents import (
     RunContext,
     RunSnapshot,
     ToolMessage,
+    Usage,
     UserMessage,
 )
 from tinyagents.harness.errors import (
@@ -208,6 +209,24 @@ async def test_one_giant_result_is_cut_and_says_how_large_it_was() -> None:
     assert "200000" in texts[1]
     assert len(texts[1]) < 5_000
     assert run.text == "ok"
+
+
+async def test_what_the_provider_has_counted_is_believed_until_the_history_is_another() -> None:
+    # P058: the estimate is far too low here, and the usage of the answer says so.
+    counted = Usage(input_tokens=850, output_tokens=10)
+    model = ScriptedModel(
+        [call("look", n=1) + say("", usage=counted), call("look", n=2), say("ok")]
+    )
+    agent = make(
+        model,
+        ContextWindowMiddleware([TrimOldest()], window=1_000, reserve=0),
+        tools=[FakeTool("look", "found")],
+    )
+    run = await agent.invoke(None, [*history(2), UserMessage(content="now")])
+    assert len(of_kind(run.events, Compressed)) == 1
+    pressure = [event.tokens for event in of_kind(run.events, ContextPressure)]
+    assert max(pressure) < 500  # and not 860 for a prompt that was shortened since
+    assert [len(request.messages) for request in model.requests] == [6, 6, 8]
 
 
 async def test_what_hooks_add_is_made_to_fit_for_the_call_alone() -> None:

@@ -24,6 +24,7 @@ from tinyagents.harness.events import (
 from tinyagents.harness.message import Message, ToolCallBlock
 from tinyagents.harness.middleware import (
     ContextCompressionMiddleware,
+    ContextWindowMiddleware,
     SummarizationMiddleware,
     SummaryFailurePolicy,
 )
@@ -33,6 +34,7 @@ from tinyagents.harness.summarization import (
     MessagesAbove,
     ModelSummarizer,
     SummarizationPolicy,
+    Summarize,
     compact_context_tool,
     is_summary,
     is_well_paired,
@@ -318,6 +320,27 @@ async def test_a_model_can_ask_for_it() -> None:
     assert [len(request.messages) for request in model.requests] == [8, 4]
     assert summarizer.goals == ["now\nStill needed: the port"]
     assert run.snapshot.notes.keys() == {"context.summary"}
+
+
+async def test_it_works_beside_what_keeps_the_transcript_inside_the_window() -> None:
+    requests_only = SummarizationMiddleware(
+        CountingSummarizer(), policy=SummarizationPolicy(keep_last=2, trigger=MessagesAbove(6))
+    )
+    window = ContextWindowMiddleware(
+        [Summarize(CountingSummarizer(), keep_last=2)], window=1_500, reserve=0
+    )
+    model = ScriptedModel([call("look", n=n) for n in range(12)] + [say("done")])
+    agent = AgentHarness(
+        model=model, middleware=[requests_only, window], tools=[FakeTool("look", WORDS)]
+    )
+    run = await agent.invoke(None, [*history(3), UserMessage(content="now")])
+    assert run.text == "done"
+    for request in model.requests:
+        assert is_well_paired(request.messages)
+        assert len(request.messages) <= 8
+    kept = stored_summary(run.snapshot.notes)
+    assert kept is not None
+    assert_event_grammar(run)
 
 
 async def test_runs_at_once_do_not_see_each_other() -> None:

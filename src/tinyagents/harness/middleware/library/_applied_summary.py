@@ -45,7 +45,9 @@ class AppliedSummary:
             self.stored, self.covered = stored, front
             return stored
         self.stored, self.covered = None, ()
-        forget_summary(ctx)
+        noted = stored_summary(ctx.notes)
+        if noted is not None and noted.covered:  # and not one that is part of the transcript
+            forget_summary(ctx)
         return None
 
     def store(

@@ -37,17 +37,17 @@ class Measured:
     warned: bool = False
     """Whether an event has said that the window is not known."""
     stale: AssistantMessage | None = None
-    """The latest answer when the history was shortened: what was counted for it holds no more."""
+    """The latest answer that was counted when the history was shortened: that count holds no more."""
 
     def of_transcript(self, estimator: TokenEstimator, messages: Sequence[Message]) -> int:
         """Return about how many tokens a request with these messages has."""
-        told = estimator.prompt(messages, reported=not self._is_stale(messages))
+        told = estimator.prompt(messages, reported=not self.is_stale(messages))
         self.transcript = told.messages
         return max(told.messages + self.overhead, told.floor)
 
     def of_request(self, estimator: TokenEstimator, request: ModelRequest) -> int:
         """Return about how many tokens a request has, and learn what it holds beside the transcript."""
-        told = estimator.request(request, reported=not self._is_stale(request.messages))
+        told = estimator.request(request, reported=not self.is_stale(request.messages))
         if self.transcript is not None:
             parts = told.messages + told.tools + told.response_format
             self.overhead = parts - self.transcript
@@ -55,18 +55,21 @@ class Measured:
         self.request = request
         return told.total
 
-    def shortened(self, messages: Sequence[Message], tokens: int) -> None:
-        """Take note of a shorter transcript: what was counted for its latest answer holds no more."""
-        self.transcript = tokens
-        self.stale = _latest_answer(messages)
+    def shortened(self, messages: Sequence[Message]) -> None:
+        """Take note of a shorter conversation: what was counted for its answers holds no more."""
+        self.stale = _latest_counted(messages)
 
-    def _is_stale(self, messages: Sequence[Message]) -> bool:
-        return self.stale is not None and _latest_answer(messages) is self.stale
+    def is_stale(self, messages: Sequence[Message]) -> bool:
+        """Whether what was counted for the messages was another prompt."""
+        return self.stale is not None and _latest_counted(messages) is self.stale
 
 
-def _latest_answer(messages: Sequence[Message]) -> AssistantMessage | None:
+def _latest_counted(messages: Sequence[Message]) -> AssistantMessage | None:
+    """Return the latest answer whose usage the provider has reported: the one estimates go by."""
     for message in reversed(messages):
-        if message.role == "assistant":
+        usage = message.usage if message.role == "assistant" else None
+        if usage is not None and usage.source == "reported" and usage.total_tokens:
+            assert message.role == "assistant"
             return message
     return None
 

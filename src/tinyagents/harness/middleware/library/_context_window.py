@@ -126,21 +126,24 @@ class ContextWindowMiddleware(Middleware[Any]):
         if focus is None and not self._is_due(ctx, tokens, len(messages), room):
             return None
         target = int(self._target * min(tokens, room.limit if room is not None else tokens))
+        # Steps go by the estimate alone, which can be below what the provider has counted.
+        scale = _scale(tokens, self._estimator.messages(messages) + measured.overhead)
         task = replace(
-            self._task(ctx, messages, target - measured.overhead),
+            self._task(ctx, messages, int(target / scale) - measured.overhead),
             reason="the model asked for it" if focus is not None else repr(self._trigger),
             focus=focus,
             kept=True,
         )
         shorter = await apply_steps(self._steps, messages, task)
-        size = shorter.tokens + measured.overhead
+        size = int((shorter.tokens + measured.overhead) * scale)
         if self._fires(size, len(shorter.messages), room):
             self._believe(ctx, replace(self._believed(ctx), rest=int(size * (1 + _REST)) + 1))
         if not shorter.steps:
             return None
         if self._archive is not None:
             await put_away(ctx, self._archive, messages, shorter.messages)
-        measured.shortened(shorter.messages, shorter.tokens)
+        measured.shortened(shorter.messages)
+        measured.transcript = shorter.tokens
         return shorter.messages
 
     async def wrap_model(
@@ -156,7 +159,7 @@ class ContextWindowMiddleware(Middleware[Any]):
         else:
             ctx.emit("context.pressure", tokens=tokens, limit=room.limit, window=room.window)
             if tokens > room.limit:
-                tokens = await self._fit(ctx, request, room.limit)
+                tokens = await self._fit(ctx, request, tokens, room.limit)
         try:
             return await call_next(request)
         except ContextWindowError:
@@ -164,13 +167,17 @@ class ContextWindowMiddleware(Middleware[Any]):
         except ContextOverflowError as error:
             return await self._recover(ctx, request, call_next, tokens, error)
 
-    async def _fit(self, ctx: RunContext[Any], request: ModelRequest, limit: int) -> int:
+    async def _fit(
+        self, ctx: RunContext[Any], request: ModelRequest, tokens: int, limit: int
+    ) -> int:
         """Make a request fit, for this call alone, and return its size.
 
         Raises:
             ContextWindowError: It does not fit, whatever was done.
         """
-        shorter, tokens = await self._shorten_request(ctx, request, limit, "it does not fit")
+        shorter, tokens = await self._shorten_request(
+            ctx, request, tokens, limit, "it does not fit"
+        )
         if tokens <= limit:
             return tokens
         profile = profile_for(ctx, request)
@@ -198,7 +205,7 @@ class ContextWindowMiddleware(Middleware[Any]):
             self._learn(ctx, tokens)
             target = int(self._target * tokens)
             shorter, size = await self._shorten_request(
-                ctx, request, target, "the provider refused it"
+                ctx, request, tokens, target, "the provider refused it"
             )
             if not shorter.steps or size >= tokens:
                 break
@@ -212,16 +219,17 @@ class ContextWindowMiddleware(Middleware[Any]):
         raise error
 
     async def _shorten_request(
-        self, ctx: RunContext[Any], request: ModelRequest, target: int, reason: str
+        self, ctx: RunContext[Any], request: ModelRequest, tokens: int, target: int, reason: str
     ) -> tuple[Shortened, int]:
-        """Make a request shorter in place; return how, and its size."""
+        """Make a request of so many tokens shorter in place; return how, and its size."""
         told = self._estimator.request(request, reported=False)
-        beside = told.total - told.messages
-        task = replace(self._task(ctx, request.messages, target - beside), reason=reason)
+        beside, scale = told.total - told.messages, _scale(tokens, told.total)
+        task = self._task(ctx, request.messages, int(target / scale) - beside)
+        task = replace(task, reason=reason)
         shorter = await apply_steps(self._steps, request.messages, task)
         if shorter.steps:
             send_instead(request, shorter.messages)
-        return shorter, shorter.tokens + beside
+        return shorter, int((shorter.tokens + beside) * scale)
 
     def _task(
         self, ctx: RunContext[Any], messages: Sequence[Message], target: int
@@ -287,3 +295,8 @@ class ContextWindowMiddleware(Middleware[Any]):
             window=room.window if room is not None else None,
             recovering=recovering,
         )
+
+
+def _scale(tokens: int, estimated: int) -> float:
+    """Return by how much what is known of a size is above its estimate; 1 where it is not."""
+    return max(1.0, tokens / max(1, estimated))

@@ -129,7 +129,8 @@ class SummarizationMiddleware(Middleware[Any]):
             store_summary(ctx, StoredSummary(record=record, goal=goal_of(ctx, messages)))
         if self._archive is not None:
             await put_away(ctx, self._archive, messages, shorter)
-        measured.shortened(shorter, self._estimator.messages(shorter))
+        measured.shortened(shorter)
+        measured.transcript = self._estimator.messages(shorter)
         return shorter
 
     async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
@@ -145,7 +146,8 @@ class SummarizationMiddleware(Middleware[Any]):
         if stored is not None:
             shown, covered = with_stored(request.messages, stored), stored.covered
         kept.measured.request = request
-        tokens = self._estimator.prompt(shown, request.tools).total
+        counted = not kept.measured.is_stale(shown)
+        tokens = self._estimator.prompt(shown, request.tools, reported=counted).total
         focus = take_compaction_request(ctx)
         plan = self._plan(ctx, shown, tokens, focus)
         # What is held back from an earlier cut does not stand where it stood: only later ones count.
@@ -154,7 +156,9 @@ class SummarizationMiddleware(Middleware[Any]):
             shorter = self._told(ctx, shown, plan, record)
             if record is not None and shorter is not None:
                 kept.applied.store(ctx, record, body[: len(body) - len(plan.recent)])
-            shown = shown if shorter is None else shorter
+            if shorter is not None:
+                shown = shorter
+                kept.measured.shortened(shown)
         if shown is not request.messages:
             send_instead(request, shown)
 
