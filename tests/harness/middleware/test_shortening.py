@@ -41,6 +41,7 @@ from tinyagents.harness.middleware import (
     before_model,
 )
 from tinyagents.harness.model import ModelRequest, PromptSegment
+from tinyagents.harness.stream import TextDelta
 from tinyagents.harness.summarization import TrimStrategy, is_well_paired
 from tinyagents.testkit import (
     EventRecorder,
@@ -88,6 +89,20 @@ async def sent(
 
 def compressed(recorder: EventRecorder) -> list[Compressed]:
     return [event for event in recorder.events if isinstance(event, Compressed)]
+
+
+ALL: list[tuple[Middleware[Any], list[Message]]] = [
+    (MessageTrimMiddleware(TrimStrategy.keep_last(2)), history(4)),
+    (ContextEditingMiddleware(keep_recent=1), history(4)),
+    (TranscriptCompressionMiddleware(keep_recent=0, step=1), history(4)),
+    (
+        RetrievalCompressionMiddleware(keep_turns=0),
+        [user(retrieved_block("fact"), TextBlock(text="?"))],
+    ),
+]
+EACH = pytest.mark.parametrize(
+    ("middleware", "given_messages"), ALL, ids=lambda each: getattr(each, "name", "messages")
+)
 
 
 async def test_trimming_sends_a_part_and_keeps_the_transcript() -> None:
@@ -514,6 +529,26 @@ async def test_the_latest_message_is_sent_even_where_the_strategy_keeps_nothing(
         assert is_well_paired(messages)
 
 
+@EACH
+async def test_a_request_without_messages_stays_one(
+    middleware: Middleware[Any], given_messages: list[Message]
+) -> None:
+    seen: list[int] = []
+
+    @before_model
+    def empty(ctx: Any, request: ModelRequest) -> None:
+        request.messages = []
+
+    @before_model
+    def look(ctx: Any, request: ModelRequest) -> None:
+        seen.append(len(request.messages))
+        request.messages = given_messages
+
+    agent = AgentHarness(model=ScriptedModel([say("done")]), middleware=[empty, middleware, look])
+    await agent.invoke(None, "go")
+    assert seen == [0]
+
+
 async def test_a_cut_in_steps_lets_prompts_go_on_from_each_other() -> None:
     model = ScriptedModel([*[call("look", q=n) for n in range(9)], say("done")])
     trim = MessageTrimMiddleware(TrimStrategy.keep_last(4, step=6), keep_user_turn=False)
@@ -544,20 +579,6 @@ async def test_passages_in_trusted_results_stay() -> None:
     assert await sent(RetrievalCompressionMiddleware(keep_turns=0), given) == given
 
 
-ALL: list[tuple[Middleware[Any], list[Message]]] = [
-    (MessageTrimMiddleware(TrimStrategy.keep_last(2)), history(4)),
-    (ContextEditingMiddleware(keep_recent=1), history(4)),
-    (TranscriptCompressionMiddleware(keep_recent=0, step=1), history(4)),
-    (
-        RetrievalCompressionMiddleware(keep_turns=0),
-        [user(retrieved_block("fact"), TextBlock(text="?"))],
-    ),
-]
-EACH = pytest.mark.parametrize(
-    ("middleware", "given_messages"), ALL, ids=lambda each: getattr(each, "name", "messages")
-)
-
-
 @EACH
 async def test_a_call_that_is_made_again_sends_the_same_and_it_is_told_once(
     middleware: Middleware[Any], given_messages: list[Message]
@@ -582,7 +603,7 @@ async def test_a_stream_sends_what_a_plain_call_does(
     model = ScriptedModel([say("do", "ne")])
     agent = AgentHarness(model=model, middleware=[middleware])
     async with agent.stream(None, given_messages) as stream:
-        texts = [item.text async for item in stream if item.type == "text_delta"]
+        texts = [item.text async for item in stream if isinstance(item, TextDelta)]
     assert texts == ["do", "ne"]
     assert model.requests[0].messages == plain
 

@@ -64,7 +64,7 @@ class MessageTrimMiddleware(Middleware[Any]):
         )
         known = {id(message) for message in kept}
         may_go = self._end_on and any(message.role != "system" for message in kept)
-        if may_go or id(messages[-1]) in known:
+        if may_go or not messages or id(messages[-1]) in known:
             return kept
         latest = trim_messages(
             messages, TrimStrategy.keep_last(1), keep_user_turn=self._keep_user_turn
