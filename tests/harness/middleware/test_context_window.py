@@ -388,6 +388,23 @@ async def test_a_step_that_makes_it_longer_is_passed_over() -> None:
     assert [event.by for event in of_kind(run.events, Compressed)] == ["TrimOldest"]
 
 
+async def test_a_run_that_is_stored_at_each_boundary_stays_inside_the_window() -> None:
+    window = ContextWindowMiddleware(
+        [Summarize(CountingSummarizer(), keep_last=2), TrimOldest()], window=1_000, reserve=0
+    )
+    model = ScriptedModel([call("look", n=n) for n in range(12)] + [say("done")])
+    agent = make(model, window, tools=[FakeTool("look", WORDS)])
+    snapshot = agent.snapshot("Find it.")
+    while snapshot.phase != "done":
+        stored = RunSnapshot.model_validate_json(snapshot.model_dump_json())
+        snapshot = await agent.step(stored, None)
+    assert snapshot.messages[-1].text == "done"
+    assert is_well_paired(snapshot.messages)
+    assert max(sizes(model)) <= 1_000
+    assert len(snapshot.messages) < 12
+    assert is_summary(snapshot.messages[0])
+
+
 async def test_other_triggers_work_without_a_window() -> None:
     model = ScriptedModel([say("ok")])
     window = ContextWindowMiddleware([TrimOldest()], trigger=MessagesAbove(6))
