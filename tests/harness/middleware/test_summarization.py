@@ -319,7 +319,7 @@ async def test_a_model_can_ask_for_it() -> None:
     run = await agent.invoke(None, [*history(3), UserMessage(content="now")])
     assert [len(request.messages) for request in model.requests] == [8, 4]
     assert summarizer.goals == ["now\nStill needed: the port"]
-    assert run.snapshot.notes.keys() == {"context.summary"}
+    assert run.snapshot.notes.keys() == {"context.summary", "context.overhead"}
 
 
 async def test_it_works_beside_what_keeps_the_transcript_inside_the_window() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..errors import ConfigurationError
 from ..message import Message, UserMessage
@@ -81,14 +80,15 @@ class SummarizationPolicy:
         WindowFraction(self.threshold_fraction)
 
     @classmethod
-    def from_profile(cls, profile: ModelProfile, **options: Any) -> "SummarizationPolicy":
-        """Return a policy with the window of a model; ``None`` where that is not known.
-
-        Args:
-            profile: The model's.
-            options: The other fields.
-        """
-        return cls(context_window=profile.max_input_tokens, **options)
+    def from_profile(
+        cls, profile: ModelProfile, *, keep_last: int = 0, threshold_fraction: float = 0.9
+    ) -> "SummarizationPolicy":
+        """Return a policy with the window of a model; ``None`` where that is not known."""
+        return cls(
+            keep_last=keep_last,
+            context_window=profile.max_input_tokens,
+            threshold_fraction=threshold_fraction,
+        )
 
     def with_context_window(self, tokens: int | None) -> "SummarizationPolicy":
         """Return the policy with another window."""

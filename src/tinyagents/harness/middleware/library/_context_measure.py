@@ -10,6 +10,8 @@ from ...message import AssistantMessage, Message
 from ...model import ModelProfile, ModelRequest
 from ...token_estimation import TokenEstimator
 
+_OVERHEAD = "context.overhead"
+"""The note of what requests hold beside the transcript: a chat is resumed for each of its turns."""
 _LARGEST_RESERVE = 4
 """What is kept for the answer is at most this part of the window, where nobody says how much."""
 
@@ -25,9 +27,9 @@ class Room:
 
 @dataclass(slots=True)
 class Measured:
-    """What is known of the size of a run's context; it lives as long as the run's context."""
+    """What is known of the size of a run's context; only the overhead outlives the process."""
 
-    overhead: int = 0
+    overhead: int
     """What requests hold beside the transcript: instructions, tools, what hooks add; below 0 where
     hooks leave out more than that."""
     transcript: int | None = None
@@ -39,19 +41,28 @@ class Measured:
     stale: AssistantMessage | None = None
     """The latest answer that was counted when the history was shortened: that count holds no more."""
 
+    @classmethod
+    def begin(cls, ctx: RunContext[Any], estimator: TokenEstimator) -> "Measured":
+        """Return what is known before a request was seen: what the run noted, or its tools at least."""
+        noted = ctx.notes.get(_OVERHEAD)
+        return cls(noted if isinstance(noted, int) else estimator.tools(ctx.tools.schemas))
+
     def of_transcript(self, estimator: TokenEstimator, messages: Sequence[Message]) -> int:
         """Return about how many tokens a request with these messages has."""
         told = estimator.prompt(messages, reported=not self.is_stale(messages))
         self.transcript = told.messages
         return max(told.messages + self.overhead, told.floor)
 
-    def of_request(self, estimator: TokenEstimator, request: ModelRequest) -> int:
+    def of_request(
+        self, ctx: RunContext[Any], estimator: TokenEstimator, request: ModelRequest
+    ) -> int:
         """Return about how many tokens a request has, and learn what it holds beside the transcript."""
         told = estimator.request(request, reported=not self.is_stale(request.messages))
         if self.transcript is not None:
             parts = told.messages + told.tools + told.response_format
             self.overhead = parts - self.transcript
             self.transcript = None
+            ctx.notes[_OVERHEAD] = self.overhead
         self.request = request
         return told.total
 

@@ -38,7 +38,7 @@ _log = logging.getLogger("tinyagents.middleware")
 
 _LEARNED: Final = 0.9
 """What is believed to fit after a provider has refused a prompt: this share of it."""
-_REST: Final = 0.05
+_REST: Final = 0.1
 """How much of its size a context that cannot be made small enough grows before that is tried again."""
 
 
@@ -152,7 +152,7 @@ class ContextWindowMiddleware(Middleware[Any]):
         """Send what fits, and less where the provider says that it does not."""
         measured = self._measured(ctx)
         await self._estimator.prepare(request.messages)
-        tokens = measured.of_request(self._estimator, request)
+        tokens = measured.of_request(ctx, self._estimator, request)
         room = self._room(ctx)
         if room is None:
             warn_of_unknown_window(ctx, self.name, measured)
@@ -263,7 +263,7 @@ class ContextWindowMiddleware(Middleware[Any]):
     def _measured(self, ctx: RunContext[Any]) -> Measured:
         found = ctx.scratch.get(self)
         if found is None:
-            found = ctx.scratch[self] = Measured()
+            found = ctx.scratch[self] = Measured.begin(ctx, self._estimator)
         return found
 
     def _learn(self, ctx: RunContext[Any], tokens: int) -> None:

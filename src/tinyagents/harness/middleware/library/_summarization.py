@@ -49,7 +49,7 @@ _LEAST_GAIN: Final = 0.1
 class _Kept:
     """What is known of a run's context while it lives."""
 
-    measured: Measured = field(default_factory=Measured)
+    measured: Measured
     applied: AppliedSummary = field(default_factory=AppliedSummary)
     not_before: int = 0
     """The size below which no summary is tried again, since the last one failed."""
@@ -138,7 +138,7 @@ class SummarizationMiddleware(Middleware[Any]):
         kept = self._kept(ctx)
         await self._estimator.prepare(request.messages)
         if self._on_transcript:
-            kept.measured.of_request(self._estimator, request)
+            kept.measured.of_request(ctx, self._estimator, request)
             return
         body = [message for message in request.messages if message.role != "system"]
         stored = kept.applied.fitting(ctx, body)
@@ -258,7 +258,7 @@ class SummarizationMiddleware(Middleware[Any]):
     def _kept(self, ctx: RunContext[Any]) -> _Kept:
         found = ctx.scratch.get(self)
         if found is None:
-            found = ctx.scratch[self] = _Kept()
+            found = ctx.scratch[self] = _Kept(Measured.begin(ctx, self._estimator))
         return found
 
 
