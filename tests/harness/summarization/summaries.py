@@ -1,10 +1,10 @@
-"""Summarisers for tests."""
+"""Summarisers and conversations for tests."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from tinyagents import RunContext, SystemMessage
-from tinyagents.harness.message import Message
+from tinyagents import AssistantMessage, RunContext, SystemMessage, ToolMessage, UserMessage
+from tinyagents.harness.message import Message, ToolCallBlock
 from tinyagents.harness.summarization import (
     CompressionProvenance,
     SummaryRecord,
@@ -58,3 +58,27 @@ class BrokenSummarizer:
     ) -> SummaryRecord:
         self.calls += 1
         raise RuntimeError("no summary today")
+
+
+def talk(*roles: str, filler: str = "") -> list[Message]:
+    """Messages by letter: s, u, a; c for a call with its result, t for a trusted one."""
+    messages: list[Message] = []
+    for n, role in enumerate(roles):
+        match role:
+            case "s":
+                messages.append(SystemMessage(content=f"s{n}"))
+            case "u":
+                messages.append(UserMessage(content=f"u{n}{filler}"))
+            case "a":
+                messages.append(AssistantMessage(content=f"a{n}{filler}"))
+            case _:
+                block = ToolCallBlock(id=f"c{n}", name="look", arguments={})
+                messages.append(AssistantMessage(content=[block]))
+                messages.append(
+                    ToolMessage(
+                        tool_call_id=f"c{n}",
+                        content=f"r{n}{filler}",
+                        trusted_verbatim=role == "t",
+                    )
+                )
+    return messages

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tinyagents import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+from tests.harness.summarization.summaries import talk
+from tinyagents import AssistantMessage, SystemMessage, UserMessage
 from tinyagents.harness.errors import ConfigurationError
-from tinyagents.harness.message import Message, ToolCallBlock
+from tinyagents.harness.message import ToolCallBlock
 from tinyagents.harness.model import ModelProfile
 from tinyagents.harness.summarization import (
     AllOf,
@@ -21,26 +22,6 @@ from tinyagents.harness.summarization import (
 )
 
 FULL = ContextSize(tokens=900, messages=10, window=1_000)
-
-
-def talk(*roles: str) -> list[Message]:
-    """Messages by letter: s, u, a; c for a call with its result, t for a trusted one."""
-    messages: list[Message] = []
-    for n, role in enumerate(roles):
-        match role:
-            case "s":
-                messages.append(SystemMessage(content=f"s{n}"))
-            case "u":
-                messages.append(UserMessage(content=f"u{n}"))
-            case "a":
-                messages.append(AssistantMessage(content=f"a{n}"))
-            case _:
-                block = ToolCallBlock(id=f"c{n}", name="look", arguments={})
-                messages.append(AssistantMessage(content=[block]))
-                messages.append(
-                    ToolMessage(tool_call_id=f"c{n}", content=f"r{n}", trusted_verbatim=role == "t")
-                )
-    return messages
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
-from tests.harness.summarization.summaries import BrokenSummarizer, CountingSummarizer
+from tests.harness.summarization.summaries import BrokenSummarizer, CountingSummarizer, talk
 from tests.harness.tool.calls import context
 from tinyagents import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from tinyagents.harness.errors import ConfigurationError
@@ -22,6 +23,8 @@ from tinyagents.harness.summarization import (
     TrimOldest,
     apply_steps,
     default_steps,
+    is_summary,
+    is_well_paired,
     stored_summary,
 )
 from tinyagents.harness.token_estimation import TokenEstimator
@@ -171,6 +174,37 @@ async def test_steps_stop_as_soon_as_it_fits() -> None:
     untouched = await apply_steps(steps, talk, task(10_000))
     assert untouched.steps == ()
     assert untouched.messages == talk
+
+
+STEPS: list[ContextStep] = [
+    ClearToolResults(keep_recent=1),
+    Summarize(keep_last=2),
+    CompactToolOutputs(keep_last=1, keep_characters=50),
+    TrimOldest(),
+]
+
+
+@given(
+    st.lists(st.sampled_from("suaact"), max_size=12),
+    st.sampled_from([*([step] for step in STEPS), STEPS]),
+    st.floats(min_value=0, max_value=1),
+)
+async def test_whatever_is_done_the_conversation_stays_sound(
+    roles: list[str], steps: Sequence[ContextStep], share: float
+) -> None:
+    before = talk("s", "u", *roles, "u", filler=" and more of it" * 30)
+    size = TokenEstimator().messages(before)
+    done = await apply_steps(steps, before, task(int(size * share)))
+    after = done.messages
+    assert is_well_paired(after)
+    assert done.tokens == TokenEstimator().messages(after) <= size
+    assert after[-1] is before[-1]
+    systems = [m for m in before if m.role == "system"]
+    assert all(m in after for m in systems)
+    assert all(m in after for m in before if m.role == "tool" and m.trusted_verbatim)
+    if done.steps:
+        first = next(m for m in after if m not in systems)
+        assert first.role == "user" or is_summary(first)
 
 
 def test_the_usual_steps_summarise_where_there_is_a_summariser() -> None:
