@@ -6,6 +6,7 @@ from typing import Any
 from benchmarks.work import Run, Work
 from tinyagents import AgentHarness, AssistantMessage, RunContext, RunLimits, ToolCallBlock, tool
 from tinyagents.harness.message import Block, TextBlock
+from tinyagents.harness.middleware import ContextWindowMiddleware
 from tinyagents.harness.model import (
     MessageDelta,
     ModelProfile,
@@ -15,8 +16,11 @@ from tinyagents.harness.model import (
     StreamCompleted,
 )
 from tinyagents.harness.stream import Final, TextDelta
+from tinyagents.harness.summarization import Summarize, TrimOldest
 
 MORE_THAN_ENOUGH = 1_000_000
+STEPS = (Summarize(keep_last=8), TrimOldest())
+"""What is done when the window is full: no model is asked."""
 LIMITS = RunLimits(max_model_calls=MORE_THAN_ENOUGH, max_tool_calls=MORE_THAN_ENOUGH)
 
 
@@ -66,11 +70,16 @@ def build(work: Work) -> Run:
     """An agent for ``work``, which streams if the work has more than one delta."""
 
     @tool
-    async def add_one(number: int) -> int:
+    async def add_one(number: int) -> int | str:
         """Add one to a number."""
         return work.add_one(number)
 
-    agent = AgentHarness(model=WorkModel(work), tools=[add_one], limits=LIMITS)
+    middleware = (
+        () if work.window is None else (ContextWindowMiddleware(STEPS, window=work.window),)
+    )
+    agent = AgentHarness(
+        model=WorkModel(work), tools=[add_one], middleware=middleware, limits=LIMITS
+    )
 
     async def invoke() -> tuple[str, int]:
         run = await agent.invoke(None, "count")

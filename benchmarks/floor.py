@@ -13,7 +13,7 @@ Message = dict[str, Any]
 def build(work: Work) -> Run:
     """An agent for ``work``."""
 
-    async def add_one(number: int) -> int:
+    async def add_one(number: int) -> int | str:
         return work.add_one(number)
 
     tools = {"add_one": add_one}

@@ -10,8 +10,9 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from benchmarks.work import Run, Work, checked
 
@@ -26,6 +27,9 @@ IMPORTS = {
 """What a program begins with. Both packages load their parts on use, so both sides use one."""
 DELTAS = 2_000
 RUNS_AT_ONCE = 1_000
+TALK_TURNS = 400
+TALK_WINDOW = 16_000
+"""Tokens; each turn of the long conversation has some 600."""
 
 
 async def timed(build: Build, work: Work, *, seconds: float, at_least: int, warm_up: int) -> float:
@@ -85,6 +89,31 @@ async def concurrent(build: Build) -> Metrics:
     return {"wall_ms": wall * 1e3, "peak_growth_mb": memory_mb("VmHWM") - memory}
 
 
+async def long_conversation(build: Build) -> Metrics:
+    """400 turns with results of 2,000 characters, in a window of 16,000 tokens; the floor keeps all.
+
+    The times are those between two calls of the model, means of the first and the last 50 turns;
+    growth is 1 where a late turn costs what an early one does.
+    """
+    firsts: list[float] = []
+    lasts: list[float] = []
+    reset_peak_memory()
+    memory = memory_mb("VmRSS")
+    for _ in range(5):
+        work = Work(turns=TALK_TURNS, padding=2_000, window=TALK_WINDOW)
+        await checked(build(work), work)
+        turns = [later - sooner for sooner, later in pairwise(work.asked_at)]
+        firsts.append(fmean(turns[:50]))
+        lasts.append(fmean(turns[-50:]))
+    first, last = median(firsts), median(lasts)
+    return {
+        "us_per_turn_first_50": first * 1e6,
+        "us_per_turn_last_50": last * 1e6,
+        "growth_last_over_first": last / first,
+        "peak_growth_mb": memory_mb("VmHWM") - memory,
+    }
+
+
 def first_import(side: str) -> Metrics:
     """Importing what an agent needs, then building one and running it once.
 
@@ -135,6 +164,7 @@ SCENARIOS: dict[str, Callable[[Build], Awaitable[Metrics]]] = {
     "parallel": parallel,
     "stream": stream,
     "concurrent": concurrent,
+    "long_conversation": long_conversation,
 }
 
 

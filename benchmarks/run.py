@@ -16,7 +16,7 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 SIDES = ("floor", "tinyagents")
-SCENARIOS = ("import", "turn", "long", "parallel", "stream", "concurrent")
+SCENARIOS = ("import", "turn", "long", "parallel", "stream", "concurrent", "long_conversation")
 
 Results = dict[str, dict[str, dict[str, float]]]
 """Scenario, metric, side: a median."""

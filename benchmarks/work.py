@@ -1,6 +1,7 @@
 """The work that both sides do: what the model asks for, what the tool does, and the check of both."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -21,6 +22,12 @@ class Work:
     width: int = 1
     deltas: int = 1
     delay: float = 0.0
+    padding: int = 0
+    """How many characters of noise follow the number in each result."""
+    window: int | None = None
+    """The tokens that the model takes, where the agent is to keep inside them."""
+    asked_at: list[float] = field(default_factory=list, init=False)
+    """When the model was asked, where there is a window."""
     model_calls: int = field(default=0, init=False)
     tool_calls: int = field(default=0, init=False)
 
@@ -39,13 +46,15 @@ class Work:
         self.model_calls += 1
         if self.delay:
             await asyncio.sleep(self.delay)
-        reached = int(last or 0)
+        if self.window is not None:
+            self.asked_at.append(time.perf_counter())
+        reached = int((last or "0").partition(" ")[0])
         return list(range(reached, reached + self.width)) if reached < self.goal else []
 
-    def add_one(self, number: int) -> int:
+    def add_one(self, number: int) -> int | str:
         """The body of the tool."""
         self.tool_calls += 1
-        return number + 1
+        return f"{number + 1} {'x ' * (self.padding // 2)}" if self.padding else number + 1
 
 
 async def checked(run: Run, work: Work, *, times: int = 1) -> None:

@@ -60,6 +60,11 @@ FACTS: dict[str, Any] = {
     "variable": "name",
     "server": "files",
     "stderr": "no such folder",
+    "source_tokens": 10,
+    "summary_tokens": 12,
+    "tokens": 200,
+    "tried": ("Summarize",),
+    "window": 100,
 }
 
 
@@ -85,12 +90,12 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
     assert {kind.kind for kind in CLASSES} == {
         "approval", "approver", "authentication", "bad_request", "capability", "configuration",
         "content_filter",
-        "context_overflow", "duplicate_name", "empty_response", "error", "fetch", "fetch_refused",
+        "context_overflow", "context_window", "duplicate_name", "empty_response", "error", "fetch", "fetch_refused",
         "invalid_request", "limit_exceeded", "malformed_response", "media_input", "middleware",
         "missing_dependency", "model_error",
         "model_not_found", "model_refused", "network", "output_refused", "output_truncated", "process", "process_refused", "prompt", "provider_timeout", "rate_limit",
         "resume", "run_cancelled", "run_timeout", "sandbox_unavailable", "server",
-        "structured_output", "subagent_depth",
+        "structured_output", "subagent_depth", "summary",
         "tool_arguments", "tool_failed", "tool_not_found", "tool_refused", "tool_schema", "tool_server",
         "tool_timeout", "truncated_response", "unsafe_path", "workspace", "workspace_violation",
     }  # fmt: skip

@@ -20,11 +20,13 @@
     │   ├── ProviderTimeoutError       no answer in time
     │   ├── BadRequestError            the provider refused the request
     │   │   └── ContextOverflowError   the prompt is too long for the model
+    │   │       └── ContextWindowError found so before it was sent, and not to be made short enough
     │   ├── ContentFilterError         blocked for its content
     │   ├── MalformedResponseError     the answer is not what the protocol says
     │   ├── EmptyResponseError         the answer holds nothing
     │   ├── ModelRefusedError          the model declined, under a middleware that raises
     │   └── TruncatedResponseError     the answer was cut by the token limit
+    ├── SummaryError                   a conversation cannot be summarised
     ├── StructuredOutputError          the answer does not fit the asked-for type
     │   ├── OutputRefusedError         the model declined to give one
     │   └── OutputTruncatedError       it was cut by the token limit
@@ -68,6 +70,7 @@ __all__ = (
     "ConfigurationError",
     "ContentFilterError",
     "ContextOverflowError",
+    "ContextWindowError",
     "DuplicateNameError",
     "EmptyResponseError",
     "FetchError",
@@ -96,6 +99,7 @@ __all__ = (
     "ServerError",
     "StructuredOutputError",
     "SubAgentDepthError",
+    "SummaryError",
     "TinyAgentsError",
     "ToolArgumentsError",
     "ToolFailedError",
@@ -365,6 +369,36 @@ class ContextOverflowError(BadRequestError):
     kind = "context_overflow"
 
 
+class ContextWindowError(ContextOverflowError):
+    """The prompt does not fit the model's window, whatever was done about it; it was not sent.
+
+    Args:
+        message: How large it is, and what was tried.
+        tokens: The estimated size of the prompt.
+        window: What there is room for, without what is kept for the answer.
+        tried: The steps that have made it shorter, in their order.
+        provider: The provider's name.
+        model: The model that would have been asked.
+    """
+
+    kind = "context_window"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        tokens: int,
+        window: int,
+        tried: Sequence[str] = (),
+        provider: str | None = None,
+        model: str | None = None,
+    ) -> None:
+        super().__init__(message, provider=provider, model=model)
+        self.tokens = tokens
+        self.window = window
+        self.tried: tuple[str, ...] = tuple(tried)
+
+
 class ContentFilterError(ModelError):
     """The prompt or the answer was blocked for its content."""
 
@@ -416,6 +450,29 @@ class TruncatedResponseError(ModelError):
     """The answer was cut by the token limit in the middle of tool calls, too often in a row."""
 
     kind = "truncated_response"
+
+
+class SummaryError(TinyAgentsError):
+    """A conversation cannot be summarised: what was written is empty, or no shorter.
+
+    Args:
+        message: What is wrong with the summary.
+        source_tokens: The estimated size of what was summarised.
+        summary_tokens: That of the summary.
+    """
+
+    kind = "summary"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source_tokens: int | None = None,
+        summary_tokens: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.source_tokens = source_tokens
+        self.summary_tokens = summary_tokens
 
 
 class StructuredOutputError(TinyAgentsError):

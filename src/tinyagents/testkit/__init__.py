@@ -6,10 +6,12 @@ from ..harness import testkit as _harness
 
 if TYPE_CHECKING:
     from ..harness.testkit import (
+        ESSENTIAL_FACTS,
         Delay,
         DeterministicClock,
         DeterministicIds,
         EventRecorder,
+        Fact,
         Failure,
         FakeChatModel,
         FakeSleep,
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
         Hang,
         NetworkBlocked,
         Reply,
+        RetentionCheck,
         ScriptedChatModel,
         ScriptedModel,
         ScriptExhausted,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
         block_network,
         call,
         calls,
+        check_retention,
         delay,
         fail,
         hang,
@@ -40,10 +44,12 @@ if TYPE_CHECKING:
     )
 
 __all__ = (
+    "ESSENTIAL_FACTS",
     "Delay",
     "DeterministicClock",
     "DeterministicIds",
     "EventRecorder",
+    "Fact",
     "Failure",
     "FakeChatModel",
     "FakeSleep",
@@ -52,6 +58,7 @@ __all__ = (
     "Hang",
     "NetworkBlocked",
     "Reply",
+    "RetentionCheck",
     "ScriptExhausted",
     "ScriptedChatModel",
     "ScriptedModel",
@@ -64,6 +71,7 @@ __all__ = (
     "block_network",
     "call",
     "calls",
+    "check_retention",
     "delay",
     "fail",
     "hang",

@@ -495,7 +495,53 @@ class Compressed(AgentEvent, frozen=True):
     """About what it was before."""
     to_tokens: int
     by: str = ""
-    """Who made it smaller."""
+    """What made it smaller: a middleware, or one of its steps."""
+
+
+class ContextPressure(AgentEvent, frozen=True):
+    """How full the context is that a model is called with."""
+
+    kind: Literal["context.pressure"] = "context.pressure"
+    tokens: int
+    """Estimated."""
+    limit: int
+    """What there is room for, without what is kept for the answer."""
+    window: int
+
+
+class ContextWindowUnknown(AgentEvent, frozen=True):
+    """Nobody knows how much a model takes, so nothing is made shorter for it; once in a run."""
+
+    kind: Literal["context.window_unknown"] = "context.window_unknown"
+    by: str
+    model: str | None = None
+
+
+class ContextSummarized(AgentEvent, frozen=True):
+    """A summary has taken the place of messages."""
+
+    kind: Literal["context.summarized"] = "context.summarized"
+    by: str
+    record_id: str
+    previous: str | None = None
+    """The earlier summary that is part of it."""
+    messages: int
+    """How many it takes the place of."""
+    from_tokens: int
+    to_tokens: int
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+class ContextOverflowed(AgentEvent, frozen=True):
+    """A provider has refused a prompt as too long."""
+
+    kind: Literal["context.overflowed"] = "context.overflowed"
+    tokens: int
+    """Estimated."""
+    window: int | None = None
+    recovering: bool
+    """Whether it is asked again with a shorter one."""
 
 
 class UsageRecorded(AgentEvent, frozen=True):

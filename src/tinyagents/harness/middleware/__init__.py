@@ -33,8 +33,10 @@ from ._stack import MiddlewareStack, around, run_compact_hooks, run_error_hooks,
 if TYPE_CHECKING:
     from .library import (
         ArtifactMiddleware,
+        ContextCompressionMiddleware,
         ContextEditingMiddleware,
         ContextualToolSelectionMiddleware,
+        ContextWindowMiddleware,
         DynamicPromptMiddleware,
         DynamicToolSelectionMiddleware,
         HandoffMiddleware,
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
         SpanKind,
         SpanStatus,
         StructuredOutputValidatorMiddleware,
+        SummarizationMiddleware,
+        SummaryFailurePolicy,
         TimeoutMiddleware,
         TodoListMiddleware,
         ToolAllowlistMiddleware,
@@ -78,7 +82,9 @@ if TYPE_CHECKING:
 
 _LIBRARY = (
     "ArtifactMiddleware",
+    "ContextCompressionMiddleware",
     "ContextEditingMiddleware",
+    "ContextWindowMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicPromptMiddleware",
     "DynamicToolSelectionMiddleware",
@@ -103,6 +109,8 @@ _LIBRARY = (
     "SpanKind",
     "SpanStatus",
     "StructuredOutputValidatorMiddleware",
+    "SummarizationMiddleware",
+    "SummaryFailurePolicy",
     "TimeoutMiddleware",
     "TodoListMiddleware",
     "ToolAllowlistMiddleware",
@@ -124,7 +132,9 @@ _LIBRARY = (
 
 __all__ = (
     "ArtifactMiddleware",
+    "ContextCompressionMiddleware",
     "ContextEditingMiddleware",
+    "ContextWindowMiddleware",
     "ContextualToolSelectionMiddleware",
     "DeltaFilter",
     "DynamicPromptMiddleware",
@@ -154,6 +164,8 @@ __all__ = (
     "SpanKind",
     "SpanStatus",
     "StructuredOutputValidatorMiddleware",
+    "SummarizationMiddleware",
+    "SummaryFailurePolicy",
     "TimeoutMiddleware",
     "TodoListMiddleware",
     "ToolAllowlistMiddleware",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ._network import NetworkBlocked, block_network
     from ._prompts import assert_prompt_prefix_preserved
     from ._recorder import EventRecorder
+    from ._retention import ESSENTIAL_FACTS, Fact, RetentionCheck, check_retention
     from ._script import (
         Delay,
         Failure,
@@ -41,6 +42,7 @@ _HOMES = {
     "_network": ("NetworkBlocked", "block_network"),
     "_prompts": ("assert_prompt_prefix_preserved",),
     "_recorder": ("EventRecorder",),
+    "_retention": ("ESSENTIAL_FACTS", "Fact", "RetentionCheck", "check_retention"),
     "_script": (
         "Delay",
         "Failure",
@@ -63,10 +65,12 @@ _HOMES = {
 }
 
 __all__ = (
+    "ESSENTIAL_FACTS",
     "Delay",
     "DeterministicClock",
     "DeterministicIds",
     "EventRecorder",
+    "Fact",
     "Failure",
     "FakeChatModel",
     "FakeSleep",
@@ -75,6 +79,7 @@ __all__ = (
     "Hang",
     "NetworkBlocked",
     "Reply",
+    "RetentionCheck",
     "ScriptExhausted",
     "ScriptedChatModel",
     "ScriptedModel",
@@ -87,6 +92,7 @@ __all__ = (
     "block_network",
     "call",
     "calls",
+    "check_retention",
     "delay",
     "fail",
     "hang",

@@ -7,6 +7,7 @@ from ... import _lazy
 if TYPE_CHECKING:
     from ._artifacts import ArtifactMiddleware
     from ._context_editing import ContextEditingMiddleware
+    from ._context_window import ContextWindowMiddleware
     from ._contextual_selection import (
         ContextualToolSelectionMiddleware,
         ToolPredicate,
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from ._refusal import RefusalMiddleware
     from ._retrieval_compression import RetrievalCompressionMiddleware
     from ._retry import RetryMiddleware
+    from ._summarization import (
+        ContextCompressionMiddleware,
+        SummarizationMiddleware,
+        SummaryFailurePolicy,
+    )
     from ._timeout import TimeoutMiddleware
     from ._todo_list import TodoListMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
@@ -86,19 +92,27 @@ _HOMES = {
         "ToolPredicate",
         "ToolSelectionContext",
     ),
+    "_context_window": ("ContextWindowMiddleware",),
     "_dynamic_selection": ("DynamicToolSelectionMiddleware", "ToolSelector"),
     "_handoff": ("HandoffMiddleware",),
     "_human_approval": ("HumanApprovalMiddleware",),
     "_model_selection": ("ModelToolSelectionMiddleware",),
     "_output_validator": ("StructuredOutputValidatorMiddleware",),
     "_prompt_cache_guard": ("PromptCacheGuardMiddleware",),
+    "_summarization": (
+        "ContextCompressionMiddleware",
+        "SummarizationMiddleware",
+        "SummaryFailurePolicy",
+    ),
     "_tool_allowlist": ("ToolAllowlistMiddleware",),
     "_tool_policy": ("ToolPolicyMiddleware",),
 }
 
 __all__ = (
     "ArtifactMiddleware",
+    "ContextCompressionMiddleware",
     "ContextEditingMiddleware",
+    "ContextWindowMiddleware",
     "ContextualToolSelectionMiddleware",
     "DynamicPromptMiddleware",
     "DynamicToolSelectionMiddleware",
@@ -123,6 +137,8 @@ __all__ = (
     "SpanKind",
     "SpanStatus",
     "StructuredOutputValidatorMiddleware",
+    "SummarizationMiddleware",
+    "SummaryFailurePolicy",
     "TimeoutMiddleware",
     "TodoListMiddleware",
     "ToolAllowlistMiddleware",

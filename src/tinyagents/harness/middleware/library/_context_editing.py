@@ -7,13 +7,12 @@ from typing import Any, cast
 from ...context import RunContext
 from ...errors import ConfigurationError
 from ...memo import MessageCache
-from ...message import Message, TextBlock, ToolMessage
+from ...message import Message, ToolMessage
 from ...model import JsonSchemaFormat, ModelRequest
+from ...summarization import CLEARED, cleared_result
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
 from ._shortening import put_shorter, tokens_saved
-
-CLEARED = "[old tool result content cleared]"
 
 
 class ContextEditingMiddleware(Middleware[Any]):
@@ -146,8 +145,7 @@ class ContextEditingMiddleware(Middleware[Any]):
 
     def _without(self, message: Message, ids: tuple[str, ...]) -> Message:
         if isinstance(message, ToolMessage):
-            shown = [TextBlock(text=self._placeholder)]
-            return message.model_copy(update={"content": shown, "artifact": None})
+            return cleared_result(message, self._placeholder)
         content = [
             block.model_copy(update={"arguments": {}, "invalid": None})
             if block.type == "tool_call" and block.id in ids

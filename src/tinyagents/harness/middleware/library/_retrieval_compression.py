@@ -7,13 +7,12 @@ from typing import Any, TypeAlias
 from ...context import RunContext
 from ...errors import ConfigurationError
 from ...memo import MessageCache
-from ...message import Message, TextBlock, ToolMessage, retrieval_of
+from ...message import Message, ToolMessage, retrieval_of
 from ...model import ModelRequest
+from ...summarization import start_of_turns, without_blocks
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
 from ._shortening import put_shorter
-
-_ALL_DROPPED = "[passages that were looked up here are left out]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class RetrievalCompressionMiddleware(Middleware[Any]):
         self._keep_turns = keep_turns
         self._estimator = TokenEstimator(counter)
         self._found: MessageCache[None, tuple[_Passage, ...]] = MessageCache(self._passages)
-        self._shorter: MessageCache[tuple[int, ...], Message] = MessageCache(_without)
+        self._shorter: MessageCache[tuple[int, ...], Message] = MessageCache(without_blocks)
 
     async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
         """Drop passages that are old, come again, or are too many."""
@@ -98,7 +97,8 @@ class RetrievalCompressionMiddleware(Middleware[Any]):
 
     def _chosen(self, found: Mapping[_Place, _Passage], messages: Sequence[Message]) -> set[_Place]:
         """Return the places of the passages that stay."""
-        first = _first_of_turns(messages, self._keep_turns)
+        turns = self._keep_turns
+        first = 0 if turns is None else start_of_turns(messages, turns)
 
         def age(place: _Place) -> int:
             # What the application says, it says for the latest turn, wherever that stands.
@@ -117,22 +117,3 @@ class RetrievalCompressionMiddleware(Middleware[Any]):
                 left -= found[place].tokens
                 kept.add(place)
         return kept
-
-
-def _first_of_turns(messages: Sequence[Message], turns: int | None) -> int:
-    """Return the place where the latest turns begin: each begins with what the user says."""
-    if turns is None:
-        return 0
-    starts = [
-        place
-        for place, message in enumerate(messages)
-        if message.role == "user" and not (place and messages[place - 1].role == "user")
-    ]
-    if not turns:
-        return len(messages)
-    return starts[-turns] if len(starts) >= turns else 0
-
-
-def _without(message: Message, blocks: tuple[int, ...]) -> Message:
-    content = [block for place, block in enumerate(message.content) if place not in blocks]
-    return message.model_copy(update={"content": content or [TextBlock(text=_ALL_DROPPED)]})
