@@ -1,5 +1,6 @@
 """One model call of a run: asked for, made, and put into the transcript."""
 
+from collections.abc import Awaitable
 from functools import partial
 
 from ..message import repair_messages
@@ -41,7 +42,7 @@ async def call_model(run: LoopRun) -> Phase:
         chain = around("wrap_model", hooks.wrap_model, ctx, innermost)
         response = checked_response(await chain(request), "wrap_model")
     else:
-        response = await call_with_retries(run, call, binding, request)
+        response = await _ask(run, call, binding, request)
     run.response = call.response = response
     if hooks.after_model:
         await run_hooks(hooks.after_model, "after_model", ctx, response)
@@ -71,5 +72,16 @@ async def _call_as_changed(
     if request.model is not None and request.model != binding.resolved.name:
         binding = choose_model(run, request)
         charge(call, binding)
-    call.response = call.inner = await call_with_retries(run, call, binding, request)
+    call.response = call.inner = await _ask(run, call, binding, request)
     return call.inner
+
+
+def _ask(
+    run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
+) -> Awaitable[ModelResponse]:
+    """Get an answer: a stored one, or the model's own after retries and fallbacks."""
+    if run.spec.cache is None and not request.cache:
+        return call_with_retries(run, call, binding, request)
+    from ._cached import call_through_cache
+
+    return call_through_cache(run, call, binding, request)

@@ -116,7 +116,11 @@ class HttpModel(ABC):
     @property
     def cache_identity(self) -> str:
         """A digest of all that shapes an answer besides the request: endpoint, key and defaults."""
-        facts = {**self._identity(), "settings": self._settings.model_dump(mode="json")}
+        facts = {
+            **self._identity(),
+            "native_tools": self._native_tools,
+            "settings": self._settings.model_dump(mode="json"),
+        }
         if adaptations := self.adaptations:
             facts["adaptations"] = sorted(one.shape for one in adaptations)
         return self._endpoint.identity(facts)

@@ -40,6 +40,7 @@ from ._stream import AgentStream
 from ._workspace import WorkspaceLike, workspace_parts
 
 if TYPE_CHECKING:
+    from ..cache import AttachedCache, ResponseCache
     from ..stream import StreamMode
 
 StateT = TypeVar("StateT")
@@ -70,10 +71,12 @@ class AgentHarness:
         name: What events call the agent.
         workspace: The files that tools may touch: a folder, a :class:`WorkspaceDescriptor`, or a
             :class:`WorkspaceIsolation`, which gives each run files of its own.
+        cache: Keeps responses, which answer the same request the next time: see
+            :mod:`tinyagents.harness.cache`. ``RunPolicy.cache`` says for which calls.
 
     Raises:
         ConfigurationError: No model is given, or ``model`` names none of ``models``; or
-            ``workspace`` is none.
+            ``workspace`` or ``cache`` is none.
         DuplicateNameError: Two models or two tools share a name.
     """
 
@@ -94,6 +97,7 @@ class AgentHarness:
         sleep: Sleep | None = None,
         name: str | None = None,
         workspace: WorkspaceLike | None = None,
+        cache: "ResponseCache | None" = None,
     ) -> None:
         policy = policy or RunPolicy()
         if limits is not None:
@@ -113,6 +117,7 @@ class AgentHarness:
             listeners=event_listeners(listeners),
             workspace=shared,
             isolation=isolation,
+            cache=_attached(cache),
         )
         check_fallbacks(policy, self._spec.models)
 
@@ -158,6 +163,7 @@ class AgentHarness:
         sleep: Sleep | None = None,
         name: str | None = None,
         workspace: WorkspaceLike | None = None,
+        cache: "ResponseCache | None" = None,
     ) -> "AgentHarness":
         """Return a copy with what is given in place of its own; what is ``None`` stays."""
         old = self._spec
@@ -182,6 +188,7 @@ class AgentHarness:
             sleep=sleep or old.sleep,
             workspace=shared,
             isolation=isolation,
+            cache=old.cache if cache is None else _attached(cache),
         )
         check_fallbacks(changed_policy, spec.models)
         copy = object.__new__(AgentHarness)
@@ -564,3 +571,11 @@ def _changed_models(
     if models is not None:
         return model_registry(model, models)
     return old if model is None else with_model(old, model)
+
+
+def _attached(cache: "ResponseCache | None") -> "AttachedCache | None":
+    if cache is None:
+        return None
+    from ..cache import attach
+
+    return attach(cache)
