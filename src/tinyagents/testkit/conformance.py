@@ -3,6 +3,7 @@
 from ..harness.testkit.conformance import (
     ChatModelConformance,
     HttpChatModelConformance,
+    ResponseCacheConformance,
     WireAnswer,
     WireRequest,
     cut,
@@ -11,6 +12,7 @@ from ..harness.testkit.conformance import (
 __all__ = (
     "ChatModelConformance",
     "HttpChatModelConformance",
+    "ResponseCacheConformance",
     "WireAnswer",
     "WireRequest",
     "cut",

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable
 from functools import partial
 
-from ..message import repair_messages
 from ..middleware import around, run_hooks
 from ..model import ModelBinding, ModelRequest, ModelResponse
 from ._account import account
 from ._attempts import call_with_retries, charge, checked_response, give_up_answer
+from ._layout import lay_out, repair_request
 from ._request import build_request, choose_model, plan_output, system_messages
 from ._run import LoopRun, OpenCall
 from ._snapshot import Phase
@@ -28,11 +28,14 @@ async def call_model(run: LoopRun) -> Phase:
     run.snapshot.hidden_tools.clear()
     if callable(run.spec.system):
         request.messages[:0] = await system_messages(run, run.spec.system)
+    if run.policy.cache.protect_prompt_prefix:
+        lay_out(run, request)
     if hooks.before_model:
+        own = request.segments, request.prompt_fingerprint
         await run_hooks(hooks.before_model, "before_model", ctx, request)
         if ctx.control is not None or ctx.cancellation.cancelled:
             return "call_model"
-        request.messages = repair_messages(request.messages).messages
+        repair_request(run, request, own)
     binding = choose_model(run, request)
     if run.output is not None:
         plan_output(run, run.output, request, binding)

@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._lazy import names
+from .. import _lazy
 from ._attach import AttachedCache, attach
 from ._flight import Shared, SingleFlight
 from ._key import UNKEYED, cache_key, credential_fingerprint, model_identity, scoped_cache_key
@@ -36,4 +36,4 @@ __all__ = (
 )
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = names(__name__, {"_sqlite": ("SqliteResponseCache",)})
+    __getattr__, __dir__ = _lazy.names(__name__, {"_sqlite": ("SqliteResponseCache",)})

@@ -79,9 +79,8 @@ def credential_fingerprint(secret: str | None) -> str:
 
 
 def _digest(value: object) -> str:
-    # Not orjson: it writes NaN as null, and integers beyond 64 bits not at all.
     try:
-        text = json.dumps(value, default=_form, sort_keys=True, separators=(",", ":"))
+        text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidRequestError(f"the request has no key: {exc}") from exc
     return sha256(text.encode()).hexdigest()
@@ -112,3 +111,7 @@ def _form(value: object) -> object:
             return {"": type(value).__name__, **held}
         case _:
             raise TypeError(f"`{type(value).__name__}` has no form in JSON")
+
+
+# Made once; not orjson, which writes NaN as null and takes no integers beyond 64 bits.
+_ENCODER = json.JSONEncoder(default=_form, sort_keys=True, separators=(",", ":"))

@@ -266,6 +266,8 @@ class CachePrefixInvalidated(AgentEvent, frozen=True):
     """The id of the first segment that is another."""
     message: int | None = None
     """The place of the first message that is another, from 0."""
+    violates_policy: bool = False
+    """Whether the run's policy protects the beginning of its prompts."""
 
 
 class ToolsFiltered(AgentEvent, frozen=True):

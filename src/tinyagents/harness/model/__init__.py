@@ -21,6 +21,7 @@ from ._request import (
     ToolSchema,
 )
 from ._response import FinishReason, ModelResponse, ModelSource, ResolvedModel, Timing
+from ._segments import segments_after_insertion, segments_after_repair
 from ._stream import (
     MessageDelta,
     ModelStreamItem,
@@ -80,6 +81,8 @@ __all__ = (
     "fit_request",
     "merge_stream",
     "parse_arguments",
+    "segments_after_insertion",
+    "segments_after_repair",
     "told_format",
     "told_media",
 )

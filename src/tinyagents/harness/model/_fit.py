@@ -9,6 +9,7 @@ from ..message import AudioBlock, Block, FileBlock, ImageBlock, Message, SystemM
 from ..text import dump_json
 from ._profile import ModelProfile
 from ._request import JsonObjectFormat, JsonSchemaFormat, ModelRequest, NamedTool, ReasoningConfig
+from ._segments import segments_after_insertion
 
 _PLACES = {
     "system": "a system message",
@@ -242,7 +243,8 @@ def _instructed(request: ModelRequest, text: str) -> ModelRequest:
     while lead < len(messages) and messages[lead].role == "system":
         lead += 1
     told: list[Message] = [*messages[:lead], SystemMessage(content=text), *messages[lead:]]
-    return replace(request, messages=told)
+    segments = segments_after_insertion(request.segments, lead)
+    return replace(request, messages=told, segments=segments)
 
 
 def _holds(message: Message, kinds: AbstractSet[str]) -> bool:

@@ -34,7 +34,10 @@ class PromptCacheGuardMiddleware(Middleware[Any]):
         if len(self._last) > _MOST_RUNS:
             self._last.popitem(last=False)
         if before is not None:
-            kind, payload = before.compare(layout).event()
+            change = before.compare(layout)
+            kind, payload = change.event()
+            if not change.is_preserved:
+                payload["violates_policy"] = ctx.protects_prompt
             ctx.emit(kind, **payload)
 
     async def after_agent(self, ctx: RunContext[Any], run: object) -> None:
