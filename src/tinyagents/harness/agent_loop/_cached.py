@@ -28,7 +28,7 @@ from ..model import (
     StreamStarted,
     Timing,
 )
-from ..text import error_text
+from ..text import error_text, parse_json, unfenced
 from ._attempts import answered, ask_once, call_with_retries
 from ._request import fit_to_model
 from ._run import LoopRun, OpenCall
@@ -176,6 +176,7 @@ class _CachedCall:
             resolved is not None
             and resolved.name == self.binding.resolved.name
             and is_storable(response)
+            and (self.request.response_format is None or _is_json(response))
             # A model that has found out in the call what it must do without is another one now.
             and model_identity(self.binding.model) == self.identity
         )
@@ -214,6 +215,17 @@ class _CachedCall:
                 raise error
             raise CacheError(f"the response cache failed to {operation}: {error!r}") from error
         _log.warning("the response cache failed to %s: %r", operation, error)
+
+
+def _is_json(response: ModelResponse) -> bool:
+    """Whether an answer that was to be JSON is; one that calls tools is to be none yet."""
+    if response.message.tool_calls:
+        return True
+    try:
+        parse_json(unfenced(response.text))
+    except ValueError:
+        return False
+    return True
 
 
 class _Replay:
