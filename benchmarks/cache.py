@@ -20,11 +20,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from statistics import median
 from typing import Any
 
-from tinyagents import AgentHarness, AgentRun, AssistantMessage, Middleware, RunContext
+from tinyagents import AgentHarness, AssistantMessage, Middleware, RunContext
 from tinyagents.harness.cache import InMemoryResponseCache
 from tinyagents.harness.model import ModelRequest, ModelResponse
 from tinyagents.harness.providers import OpenAIChatModel
@@ -37,7 +36,7 @@ QUESTION = "Why is the sky blue?"
 class Answers(Middleware[Any]):
     """Gives the answer itself, so that a run costs what is around an answer."""
 
-    async def wrap_model(self, ctx: RunContext[Any], request: ModelRequest, call: Any) -> Any:
+    async def wrap_model(self, ctx: RunContext[Any], request: ModelRequest, call_next: Any) -> Any:
         """Answer without a model."""
         return ModelResponse(AssistantMessage(content=TEXT), "stop")
 
@@ -69,15 +68,15 @@ async def serve() -> None:
     await server.serve_forever()
 
 
-async def timed(run: Callable[[], Awaitable[AgentRun[Any, Any]]], seconds: float) -> float:
+async def timed(agent: AgentHarness, seconds: float) -> float:
     """The median microseconds of a run."""
     for _ in range(20):
-        assert (await run()).text == TEXT
+        assert (await agent.invoke(None, QUESTION)).text == TEXT
     times: list[float] = []
     stop = time.perf_counter() + seconds
     while time.perf_counter() < stop:
         start = time.perf_counter()
-        await run()
+        await agent.invoke(None, QUESTION)
         times.append(time.perf_counter() - start)
     return median(times) * 1e6
 
@@ -93,10 +92,7 @@ async def measure(port: int, seconds: float) -> dict[str, float]:
             "scripted": AgentHarness(FakeChatModel(TEXT, record=False)),
             "http": http,
         }
-        return {
-            side: await timed(lambda agent=agent: agent.invoke(None, QUESTION), seconds)
-            for side, agent in agents.items()
-        }
+        return {side: await timed(agent, seconds) for side, agent in agents.items()}
 
 
 def main() -> None:

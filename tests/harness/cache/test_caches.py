@@ -84,13 +84,15 @@ class _MixesKeys(_Broken):
 
 
 class _SharesObjects(_Broken):
-    kept: dict[str, ModelResponse]
+    def __init__(self, *, clock: DeterministicClock) -> None:
+        super().__init__(clock=clock)
+        self.kept: dict[str, ModelResponse] = {}
 
     async def get(self, key: str) -> ModelResponse | None:
-        return self.__dict__.setdefault("kept", {}).get(key)
+        return self.kept.get(key)
 
     async def put(self, key: str, response: ModelResponse, *, ttl: float | None = None) -> None:
-        self.__dict__.setdefault("kept", {})[key] = response
+        self.kept[key] = response
 
 
 class _NeverExpires(_Broken):

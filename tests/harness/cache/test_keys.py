@@ -41,6 +41,7 @@ from tinyagents.harness.model import (
     ToolSchema,
 )
 from tinyagents.harness.providers import AnthropicModel, MockModel, OpenAIChatModel
+from tinyagents.harness.text import JsonObject
 from tinyagents.harness.tool_calling import PromptGuidedModel
 from tinyagents.testkit import FakeChatModel
 
@@ -97,7 +98,7 @@ def test_the_order_of_keys_does_not_matter_and_that_of_lists_does() -> None:
     same = settings(provider_options={"b": {"d": [1, 2], "c": 2}, "a": 1})
     other = settings(provider_options={"b": {"d": [2, 1], "c": 2}, "a": 1})
     assert cache_key(one) == cache_key(same) != cache_key(other)
-    parameters = {"properties": {}, "type": "object"}
+    parameters: JsonObject = {"properties": {}, "type": "object"}
     assert cache_key(ASKED) == cache_key(
         replace(ASKED, tools=[replace(TOOL, parameters=parameters)])
     )

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from typing import Any, Final, cast
 
+import orjson
 from pydantic import BaseModel
 
 from ..errors import InvalidRequestError
@@ -26,6 +27,7 @@ _KEY_FORMAT = 1
 _REQUEST_FIELDS = tuple(
     field.name for field in fields(ModelRequest) if field.name not in UNKEYED["request"]
 )
+_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _SALT = b"tinyagents.response-cache.credential:"
 """The same everywhere, so that processes share entries; it makes tables of known hashes useless."""
 
@@ -80,10 +82,18 @@ def credential_fingerprint(secret: str | None) -> str:
 
 def _digest(value: object) -> str:
     try:
-        text = _ENCODER.encode(value)
+        data = orjson.dumps(value, default=_form, option=_OPTIONS)
+    except TypeError:
+        # Integers over 64 bits, lone surrogates and keys that are no strings are beyond orjson.
+        data = _encode_slowly(value)
+    return sha256(data).hexdigest()
+
+
+def _encode_slowly(value: object) -> bytes:
+    try:
+        return json.dumps(value, default=_form, sort_keys=True).encode()
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidRequestError(f"the request has no key: {exc}") from exc
-    return sha256(text.encode()).hexdigest()
 
 
 def _form(value: object) -> object:
@@ -91,6 +101,8 @@ def _form(value: object) -> object:
     match value:
         case MessageBase():
             return value.model_dump(exclude=set(UNKEYED["message"]), warnings=False)
+        case ModelSettings() if not value.model_fields_set:
+            return {}  # as most are
         case ModelSettings():
             # One that is set to nothing overrides the model's own; one that is not set does not.
             return value.model_dump(
@@ -98,7 +110,7 @@ def _form(value: object) -> object:
             )
         case BaseModel():
             return value.model_dump(warnings=False)
-        case bytes() | bytearray() | memoryview():
+        case bytes() | bytearray():
             return {"base64": base64.b64encode(value).decode()}
         case Mapping():
             return dict(cast("Mapping[object, object]", value))
@@ -111,7 +123,3 @@ def _form(value: object) -> object:
             return {"": type(value).__name__, **held}
         case _:
             raise TypeError(f"`{type(value).__name__}` has no form in JSON")
-
-
-# Made once; not orjson, which writes NaN as null and takes no integers beyond 64 bits.
-_ENCODER = json.JSONEncoder(default=_form, sort_keys=True, separators=(",", ":"))

@@ -173,6 +173,11 @@ class Endpoint:
         parameters = {**self._query, **(query or {})}
         return f"{url}?{urlencode(parameters)}" if parameters else url
 
+    @property
+    def credential(self) -> str:
+        """What tells the credentials of calls from others, and nothing of what they are."""
+        return credential_fingerprint(self._secret())
+
     def identity(self, facts: Mapping[str, Any]) -> str:
         """Return a digest of the server, the model, the credentials and an adapter's own facts."""
         known = {
@@ -180,7 +185,7 @@ class Endpoint:
             "provider": self.provider,
             "model": self._model,
             "query": self._query,
-            "credential": credential_fingerprint(self._secret()),
+            "credential": self.credential,
         }
         return sha256(dump_json({**known, **facts}, sort_keys=True).encode()).hexdigest()
 
