@@ -217,13 +217,9 @@ class CacheSkipped(AgentEvent, frozen=True):
 
     kind: Literal["cache.skipped"] = "cache.skipped"
     call_id: str
-    reason: Literal[
-        "no_cache_attached",
-        "policy_disabled",
-        "multi_turn_transcript",
-        "no_model_identity",
-        "no_key",
-    ]
+    reason: str
+    """``no_cache_attached``, ``policy_disabled``, ``multi_turn_transcript``, ``no_model_identity`` or
+    ``no_key``."""
 
 
 class CacheFailed(AgentEvent, frozen=True):
