@@ -208,6 +208,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def cache(session: nox.Session) -> None:
+    """Measure an answer from the response cache beside one from a server."""
+    session.install("-e", ".")
+    session.run("python", "benchmarks/cache.py", *session.posargs)
+
+
+@nox.session
 def sse(session: nox.Session) -> None:
     """Measure how fast streams are read, beside OpenAI's own client."""
     session.install("-e", ".", *group("rival"))

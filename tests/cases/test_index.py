@@ -199,6 +199,14 @@ CASES: dict[str, list[str]] = {
         "test_a_stream_that_another_task_closes_ends_for_whoever_reads_it",
         f"{WIRE}/test_transport.py::test_a_hundred_streams_that_are_left_give_all_connections_back",
     ],
+    "C68": [
+        "harness/cache/test_keys.py::"
+        "test_requests_that_differ_in_what_can_change_the_answer_differ_in_key",
+        "harness/cache/test_keys.py::"
+        "test_the_order_of_keys_does_not_matter_and_that_of_lists_does",
+        "harness/cache/test_keys.py::test_an_answer_that_is_not_whole_is_not_for_others",
+        "harness/cache/test_runs.py::test_an_answer_that_is_not_whole_is_asked_for_again",
+    ],
     "C70": [
         "harness/testkit/test_determinism.py::"
         "test_the_same_parallel_script_twice_gives_the_same_log_to_the_byte",

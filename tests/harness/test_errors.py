@@ -88,7 +88,7 @@ def test_every_class_has_a_kind_of_its_own() -> None:
 def test_the_kinds_are_those_that_stored_records_hold() -> None:
     # Changing one breaks logs, metrics and records that were written before.
     assert {kind.kind for kind in CLASSES} == {
-        "approval", "approver", "authentication", "bad_request", "capability", "configuration",
+        "approval", "approver", "authentication", "bad_request", "cache", "capability", "configuration",
         "content_filter",
         "context_overflow", "context_window", "duplicate_name", "empty_response", "error", "fetch", "fetch_refused",
         "invalid_request", "limit_exceeded", "malformed_response", "media_input", "middleware",

@@ -147,6 +147,7 @@ class RunContext(Generic[DataT]):
         "notes",
         "origin",
         "parent",
+        "protects_prompt",
         "scratch",
         "sleep",
         "state",
@@ -179,6 +180,7 @@ class RunContext(Generic[DataT]):
         hidden_tools: dict[str, str] | None = None,
         notes: dict[str, JsonValue] | None = None,
         workspace: WorkspaceDescriptor | None = None,
+        protects_prompt: bool = False,
     ) -> None:
         self.config: RunConfig = config
         self.data: DataT = data
@@ -224,6 +226,8 @@ class RunContext(Generic[DataT]):
         """
         self.workspace: WorkspaceDescriptor | None = workspace
         """The files that the run may touch; ``None`` where nobody has said."""
+        self.protects_prompt: bool = protects_prompt
+        """Whether the policy is to keep the beginning of prompts as providers cache it."""
         self.ended: bool = False
         """Whether the run has ended: nothing that is emitted now is recorded."""
         self.control: Control | None = None

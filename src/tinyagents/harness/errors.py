@@ -42,6 +42,7 @@
     ├── RunCancelledError              the run was cancelled
     ├── SubAgentDepthError             agents nested too deeply
     ├── MiddlewareError                a hook refused to go on
+    ├── CacheError                     a response cache failed
     ├── FetchError                     an address was not fetched
     │   └── FetchRefusedError          the policy does not let it be reached
     ├── ProcessError                   a program was not run
@@ -66,6 +67,7 @@ __all__ = (
     "ApproverError",
     "AuthenticationError",
     "BadRequestError",
+    "CacheError",
     "CapabilityError",
     "ConfigurationError",
     "ContentFilterError",
@@ -676,6 +678,12 @@ class MiddlewareError(TinyAgentsError):
     """A hook refused to go on."""
 
     kind = "middleware"
+
+
+class CacheError(TinyAgentsError):
+    """A response cache failed, or is not open."""
+
+    kind = "cache"
 
 
 class FetchError(TinyAgentsError):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .model import ResponseFormat
 
 __all__ = (
+    "CachePolicy",
     "InvalidArgsPolicy",
     "LimitBehavior",
     "PayloadCapture",
@@ -117,6 +118,32 @@ class PayloadCapture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CachePolicy:
+    """How a run uses the response cache of its harness, and the prompt caches of providers."""
+
+    response_cache_enabled: bool = True
+    """Whether stored responses may answer; without a cache nothing follows from it."""
+    multi_turn: bool = False
+    """Let stored responses answer conversations too, and what follows tool calls."""
+    ttl: float | None = None
+    """Seconds until a response that is stored expires; ``None`` leaves it to the cache."""
+    namespace: str | None = None
+    """Keeps responses apart, such as those of tenants: only runs of the same namespace share them."""
+    coalesce: bool = True
+    """Let identical calls at the same time wait for the first of them and share its answer."""
+    required: bool = False
+    """Raise :class:`~tinyagents.harness.errors.CacheError` where the cache fails, and not go on."""
+    protect_prompt_prefix: bool = False
+    """Lay the prompt out in segments, so that providers cache its beginning, and tell of what loses it."""
+
+    def __post_init__(self) -> None:
+        if self.ttl is not None and not self.ttl > 0:
+            raise ConfigurationError(
+                f"`CachePolicy.ttl` is {self.ttl}: it is seconds, more than 0, or `None`"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPolicy:
     """What a run does when something goes wrong, and how much it may use."""
 
@@ -147,6 +174,7 @@ class RunPolicy:
     unsupported: UnsupportedPolicy = "fail"
     """A request that holds what its model is known not to take, such as images or tools."""
     capture: PayloadCapture = PayloadCapture()
+    cache: CachePolicy = CachePolicy()
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():

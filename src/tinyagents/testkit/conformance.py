@@ -3,6 +3,7 @@
 from ..harness.testkit.conformance import (
     ChatModelConformance,
     HttpChatModelConformance,
+    ResponseCacheConformance,
     SummarizerConformance,
     WireAnswer,
     WireRequest,
@@ -12,6 +13,7 @@ from ..harness.testkit.conformance import (
 __all__ = (
     "ChatModelConformance",
     "HttpChatModelConformance",
+    "ResponseCacheConformance",
     "SummarizerConformance",
     "WireAnswer",
     "WireRequest",

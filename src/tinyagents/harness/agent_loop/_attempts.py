@@ -29,23 +29,35 @@ if TYPE_CHECKING:
 
 
 async def call_with_retries(
-    run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
+    run: LoopRun,
+    call: OpenCall,
+    binding: ModelBinding,
+    request: ModelRequest,
+    fitted: FittedRequest | None = None,
 ) -> ModelResponse:
     """Call the model; again while the policy says so, and then the fallback models in turn.
+
+    Args:
+        run: The run.
+        call: The call under way.
+        binding: The model.
+        request: What is asked of it.
+        fitted: The request as it suits the model, where that is known.
 
     Raises:
         CapabilityError: The model cannot take part of the request; nothing was sent.
         ModelError: The call failed, its retries and fallbacks too.
     """
-    fitted = fit_to_model(run, request, binding)
+    if fitted is None:
+        fitted = fit_to_model(run, request, binding)
     try:
-        answer = await _ask(run, call, binding, fitted.request)
+        answer = await ask_once(run, call, binding, fitted.request)
     except ModelError as error:
         return await _try_again(run, call, binding, request, fitted, error)
-    return _answered(answer, binding, fitted)
+    return answered(answer, binding, fitted)
 
 
-def _answered(answer: ModelResponse, binding: ModelBinding, fitted: FittedRequest) -> ModelResponse:
+def answered(answer: ModelResponse, binding: ModelBinding, fitted: FittedRequest) -> ModelResponse:
     """Put down who answered, and to what."""
     response = checked_response(answer, binding.resolved.name)
     response.resolved_model = binding.resolved
@@ -79,11 +91,11 @@ async def _try_again(
             attempt = 1
         attempts += 1
         try:
-            answer = await _ask(run, call, binding, fitted.request)
+            answer = await ask_once(run, call, binding, fitted.request)
         except ModelError as failure:
             error = failure
             continue
-        response = _answered(answer, binding, fitted)
+        response = answered(answer, binding, fitted)
         response.attempts = attempts
         response.timing.waited = waited
         return response
@@ -173,7 +185,7 @@ def discard(run: LoopRun, call: OpenCall, why: str) -> None:
         run.feed.message_discarded(call.id, why)
 
 
-def _ask(
+def ask_once(
     run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
 ) -> Awaitable[ModelResponse]:
     """Make one attempt, within the time that the run allows for one."""

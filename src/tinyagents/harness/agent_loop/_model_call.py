@@ -1,13 +1,14 @@
 """One model call of a run: asked for, made, and put into the transcript."""
 
+from collections.abc import Awaitable
 from functools import partial
 
 from ..context import Jump
-from ..message import repair_messages
 from ..middleware import around, run_hooks
 from ..model import ModelBinding, ModelRequest, ModelResponse
 from ._account import account
 from ._attempts import call_with_retries, charge, checked_response, discard, give_up_answer
+from ._layout import lay_out, repair_request
 from ._request import build_request, choose_model, system_messages
 from ._run import LoopRun, OpenCall
 from ._snapshot import Phase
@@ -30,7 +31,10 @@ async def call_model(run: LoopRun) -> Phase:
     run.snapshot.hidden_tools.clear()
     if callable(run.spec.system):
         request.messages[:0] = await system_messages(run, run.spec.system)
+    if run.policy.cache.protect_prompt_prefix:
+        lay_out(run, request)
     if hooks.before_model:
+        own = request.segments, request.prompt_fingerprint
         await run_hooks(hooks.before_model, "before_model", ctx, request)
         if ctx.control == _TO_MODEL:
             # The run is on its way there: to begin anew would ask the hooks again, without an end.
@@ -38,7 +42,7 @@ async def call_model(run: LoopRun) -> Phase:
             ctx.emit("control.applied", control=_TO_MODEL.label, detail=_TO_MODEL.to)
         if ctx.control is not None or ctx.cancellation.cancelled:
             return "call_model"
-        request.messages = repair_messages(request.messages).messages
+        repair_request(run, request, own)
     binding = choose_model(run, request)
     call = _open_call(run, binding)
     if hooks.wrap_model:
@@ -48,7 +52,7 @@ async def call_model(run: LoopRun) -> Phase:
         if call.merger is not None:
             discard(run, call, "a hook has answered in the place of a failed call")
     else:
-        response = await call_with_retries(run, call, binding, request)
+        response = await _ask(run, call, binding, request)
     run.response = call.response = response
     if hooks.after_model:
         await run_hooks(hooks.after_model, "after_model", ctx, response)
@@ -78,5 +82,16 @@ async def _call_as_changed(
     if request.model is not None and request.model != binding.resolved.name:
         binding = choose_model(run, request)
         charge(call, binding)
-    call.response = call.inner = await call_with_retries(run, call, binding, request)
+    call.response = call.inner = await _ask(run, call, binding, request)
     return call.inner
+
+
+def _ask(
+    run: LoopRun, call: OpenCall, binding: ModelBinding, request: ModelRequest
+) -> Awaitable[ModelResponse]:
+    """Get an answer: a stored one, or the model's own after retries and fallbacks."""
+    if run.spec.cache is None and not request.cache:
+        return call_with_retries(run, call, binding, request)
+    from ._cached import call_through_cache
+
+    return call_through_cache(run, call, binding, request)

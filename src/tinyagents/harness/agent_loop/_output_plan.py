@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..model import ModelBinding, ModelProfile, ModelRequest, instructed
+from ..prompt import resized
 from ..structured import ANY_OBJECT, OutputSpec
 from ._run import LoopRun
 
@@ -22,7 +23,8 @@ def plan_output(
         case "native":
             request.response_format = output.format
         case "prompted":
-            request.messages = instructed(request.messages, output.instruction)
+            told = instructed(request, output.instruction)
+            request.messages, request.segments = told.messages, told.segments
             if profile.json_mode:
                 request.response_format = ANY_OBJECT
         case "tool":
@@ -42,7 +44,10 @@ def take_back_output(output: OutputSpec[Any], request: ModelRequest) -> None:
             request.tool_choice = "auto"
     told = output.instruction_if_told
     if told is not None:
-        request.messages = [message for message in request.messages if message is not told]
+        left = [message for message in request.messages if message is not told]
+        if request.segments:
+            request.segments = resized(request.segments, request.messages, left)
+        request.messages = left
 
 
 def _may_force(request: ModelRequest, profile: ModelProfile) -> bool:

@@ -107,6 +107,11 @@ class AgentRun(Generic[StateT, OutputT]):
         return self.snapshot.counters.steps
 
     @property
+    def cache_hits(self) -> int:
+        """How many model calls a stored response answered; they are no part of :attr:`usage`."""
+        return self.snapshot.counters.cache_hits
+
+    @property
     def interrupts(self) -> list[InterruptRequest]:
         """What must be answered before the run can go on."""
         return self.snapshot.interrupts

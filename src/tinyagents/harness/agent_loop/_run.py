@@ -38,6 +38,7 @@ from ._snapshot import InterruptRequest, PendingCall, RunSnapshot
 
 if TYPE_CHECKING:
     from ..approval import ApprovalNeed, ApprovalRequest, Decision
+    from ..cache import AttachedCache
     from ..events import HarnessRunStatus
     from ..stream import StreamMode
     from ._feed import Feed, Outlet
@@ -69,6 +70,8 @@ class AgentSpec:
     """The files that runs may touch."""
     isolation: WorkspaceIsolation | None = None
     """Gives each run files of its own, instead."""
+    cache: "AttachedCache | None" = None
+    """Keeps responses of its models."""
 
 
 class CallSlot:

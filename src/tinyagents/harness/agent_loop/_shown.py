@@ -108,7 +108,7 @@ def show_rest(
     if feed is None:
         return
     for block in message.content:
-        piece = _piece_of(block)
+        piece = piece_of(block)
         if piece is None or not _kinds(piece).isdisjoint(shown):
             continue
         if run.ctx.events.listened:
@@ -116,7 +116,8 @@ def show_rest(
         feed.delta(call_id, piece)
 
 
-def _piece_of(block: Block) -> ModelDelta | None:
+def piece_of(block: Block) -> ModelDelta | None:
+    """Return a block in one piece, as it would be streamed; ``None`` for one that never is."""
     match block.type:
         case "text":
             return MessageDelta(text=block.text)

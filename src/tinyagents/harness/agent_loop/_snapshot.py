@@ -43,6 +43,8 @@ class Counters:
     """Calls that were executed or answered in a tool's place; not those that a limit held back."""
     steps: int = 0
     """Model turns that ended with an answer."""
+    cache_hits: int = 0
+    """Model calls that a stored response answered, at no cost."""
 
 
 @dataclass(slots=True)

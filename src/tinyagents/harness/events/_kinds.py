@@ -226,6 +226,10 @@ class CacheHit(AgentEvent, frozen=True):
     kind: Literal["cache.hit"] = "cache.hit"
     call_id: str
     key: str
+    shared: bool = False
+    """Whether an identical call at the same time has given it, and not the cache."""
+    usage: Usage | None = None
+    """The tokens that were saved: those that the response took when it was made."""
 
 
 class CacheMiss(AgentEvent, frozen=True):
@@ -234,6 +238,26 @@ class CacheMiss(AgentEvent, frozen=True):
     kind: Literal["cache.miss"] = "cache.miss"
     call_id: str
     key: str
+
+
+class CacheSkipped(AgentEvent, frozen=True):
+    """The response cache was not asked, and does not get the answer."""
+
+    kind: Literal["cache.skipped"] = "cache.skipped"
+    call_id: str
+    reason: str
+    """``no_cache_attached``, ``policy_disabled``, ``multi_turn_transcript``, ``no_model_identity`` or
+    ``no_key``."""
+
+
+class CacheFailed(AgentEvent, frozen=True):
+    """The response cache failed; the call goes on without it, unless the policy requires it."""
+
+    kind: Literal["cache.failed"] = "cache.failed"
+    call_id: str
+    operation: Literal["get", "put"]
+    error: str
+    error_kind: str
 
 
 class CacheLayoutPreserved(AgentEvent, frozen=True):
@@ -266,6 +290,8 @@ class CachePrefixInvalidated(AgentEvent, frozen=True):
     """The id of the first segment that is another."""
     message: int | None = None
     """The place of the first message that is another, from 0."""
+    violates_policy: bool = False
+    """Whether the run's policy protects the beginning of its prompts."""
 
 
 class ToolsFiltered(AgentEvent, frozen=True):

@@ -28,6 +28,7 @@ from ._request import (
     ToolSchema,
 )
 from ._response import FinishReason, ModelResponse, ModelSource, ResolvedModel, Timing
+from ._segments import segments_after_insertion, segments_after_repair
 from ._side_call import side_call
 from ._stream import (
     MessageDelta,
@@ -90,6 +91,8 @@ __all__ = (
     "merge_stream",
     "parse_arguments",
     "schema_instruction",
+    "segments_after_insertion",
+    "segments_after_repair",
     "side_call",
     "told_format",
     "told_media",

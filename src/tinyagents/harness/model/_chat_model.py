@@ -19,6 +19,9 @@ class ChatModel(Protocol):
     A model is shared by runs and must not keep anything of one. It raises
     :class:`~tinyagents.harness.errors.ModelError` for whatever goes wrong with the provider, and
     neither retries nor falls back: the run does. ``ctx`` is the run, or ``None`` outside one.
+
+    One whose answers may be cached also has a text as ``cache_identity``: see
+    :func:`tinyagents.harness.cache.model_identity`.
     """
 
     @property

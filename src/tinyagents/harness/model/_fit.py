@@ -1,6 +1,6 @@
 """Whether a model can take a request, and how to make one that it can take. Nothing is sent."""
 
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from ..message import AudioBlock, Block, FileBlock, ImageBlock, Message, SystemM
 from ..text import JsonObject, dump_json
 from ._profile import ModelProfile
 from ._request import JsonObjectFormat, JsonSchemaFormat, ModelRequest, NamedTool, ReasoningConfig
+from ._segments import segments_after_insertion
 
 _PLACES = {
     "system": "a system message",
@@ -80,12 +81,15 @@ def schema_instruction(schema: JsonObject) -> str:
     )
 
 
-def instructed(messages: Sequence[Message], instruction: SystemMessage) -> list[Message]:
-    """Return the messages with an instruction behind those at the beginning."""
+def instructed(request: ModelRequest, instruction: SystemMessage) -> ModelRequest:
+    """Return a request with an instruction behind those at the beginning."""
+    messages = request.messages
     lead = 0
     while lead < len(messages) and messages[lead].role == "system":
         lead += 1
-    return [*messages[:lead], instruction, *messages[lead:]]
+    told: list[Message] = [*messages[:lead], instruction, *messages[lead:]]
+    segments = segments_after_insertion(request.segments, lead)
+    return replace(request, messages=told, segments=segments)
 
 
 def told_media(block: Block) -> TextBlock:
@@ -249,7 +253,7 @@ def _asked_of_reasoning(config: ReasoningConfig) -> str:
 
 
 def _told(request: ModelRequest, text: str) -> ModelRequest:
-    return replace(request, messages=instructed(request.messages, SystemMessage(content=text)))
+    return instructed(request, SystemMessage(content=text))
 
 
 def _holds(message: Message, kinds: AbstractSet[str]) -> bool:

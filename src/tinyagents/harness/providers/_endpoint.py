@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from ..cache import credential_fingerprint
 from ..errors import ConfigurationError, MalformedResponseError, ModelError
 from ..model import ModelSettings
 from ..text import dump_json, parse_json
@@ -81,6 +82,10 @@ class Origin:
             raw=redacted(body.decode("utf-8", "replace"), self.secrets)[:_LONGEST_EXCERPT],
             **self.facts,
         )
+
+
+_ADAPTER_VERSION = 1
+"""To be raised when what is sent or read of the same request becomes something else."""
 
 
 class Endpoint:
@@ -168,14 +173,19 @@ class Endpoint:
         parameters = {**self._query, **(query or {})}
         return f"{url}?{urlencode(parameters)}" if parameters else url
 
+    @property
+    def credential(self) -> str:
+        """What tells the credentials of calls from others, and nothing of what they are."""
+        return credential_fingerprint(self._secret())
+
     def identity(self, facts: Mapping[str, Any]) -> str:
-        """Return a digest of the server, the model, the key and an adapter's own facts."""
-        key = self._key() or ""
+        """Return a digest of the server, the model, the credentials and an adapter's own facts."""
         known = {
+            "adapter": _ADAPTER_VERSION,
             "provider": self.provider,
             "model": self._model,
             "query": self._query,
-            "key": sha256(key.encode()).hexdigest(),
+            "credential": self.credential,
         }
         return sha256(dump_json({**known, **facts}, sort_keys=True).encode()).hexdigest()
 
@@ -291,6 +301,13 @@ class Endpoint:
             return self._given_key.strip()
         found = (os.environ.get(name, "").strip() for name in self._preset.key_env)
         return next(filter(None, found), None)
+
+    def _secret(self) -> str | None:
+        """Return all that authorises a call or travels with it, in one text; ``None`` for nothing."""
+        client, names = self._transport.client, (_auth_header(self._preset.auth), "authorization")
+        theirs = [] if client is None else [client.headers[n] for n in names if n in client.headers]
+        given = [self._key(), self._credentials, self._given_headers, theirs]
+        return dump_json(given, sort_keys=True) if any(given) else None
 
     def _require_own_authorization(self) -> None:
         """Let a missing key pass when the URL, the headers or the client authorise themselves."""

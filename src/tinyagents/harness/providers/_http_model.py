@@ -87,6 +87,7 @@ class HttpModel(ABC):
         self._settings = settings or _NO_SETTINGS
         self._dispensable: frozenset[Shape] = dispensable if adapt else NOTHING
         self._adaptations = Adaptations()
+        self._identified: tuple[tuple[tuple[Adaptation, ...], str], str] | None = None
 
     @property
     def profile(self) -> ModelProfile:
@@ -116,10 +117,18 @@ class HttpModel(ABC):
     @property
     def cache_identity(self) -> str:
         """A digest of all that shapes an answer besides the request: endpoint, key and defaults."""
-        facts = {**self._identity(), "settings": self._settings.model_dump(mode="json")}
-        if adaptations := self.adaptations:
-            facts["adaptations"] = sorted(one.shape for one in adaptations)
-        return self._endpoint.identity(facts)
+        # Nothing else of it changes; a cache asks for it at each call.
+        known = self.adaptations, self._endpoint.credential
+        if self._identified is None or self._identified[0] != known:
+            facts = {
+                **self._identity(),
+                "native_tools": self._native_tools,
+                "settings": self._settings.model_dump(mode="json"),
+            }
+            if known[0]:
+                facts["adaptations"] = sorted(one.shape for one in known[0])
+            self._identified = known, self._endpoint.identity(facts)
+        return self._identified[1]
 
     def __repr__(self) -> str:
         endpoint = self._endpoint

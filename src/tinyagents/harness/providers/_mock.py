@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from pydantic import JsonValue
 
 from ..errors import InvalidRequestError
+from ..ids import RandomIds
 from ..message import AssistantMessage, Message, TextBlock, ToolCallBlock, UserMessage
 from ..model import (
     MessageDelta,
@@ -30,6 +31,7 @@ Answer: TypeAlias = str | AssistantMessage | ModelResponse
 """What a scripted mock says next."""
 
 _TOOL_CALL_TOKENS = 5
+_IDS = RandomIds()
 _PROFILE = ModelProfile.permissive("mock", "mock")
 
 
@@ -51,6 +53,8 @@ class MockModel:
         self._items: Sequence[ModelStreamItem] | None = None
         self._count = itertools.count(1)
         self._calls = 0
+        self.cache_identity: str = _IDS.new("mock")
+        """Unlike any other's: what a mock says is kept for this very object alone."""
 
     @classmethod
     def constant(cls, text: str, *, profile: ModelProfile | None = None) -> Self:

@@ -48,6 +48,7 @@ from ._stream import AgentStream
 from ._workspace import WorkspaceLike, workspace_parts
 
 if TYPE_CHECKING:
+    from ..cache import AttachedCache, ResponseCache
     from ..stream import StreamMode
 
 StateT = TypeVar("StateT")
@@ -81,10 +82,12 @@ class AgentHarness:
             :class:`WorkspaceIsolation`, which gives each run files of its own.
         output_validators: Functions that look at the typed answer of every run before it is used:
             see :data:`~tinyagents.harness.structured.OutputValidator`.
+        cache: Keeps responses, which answer the same request the next time: see
+            :mod:`tinyagents.harness.cache`. ``RunPolicy.cache`` says for which calls.
 
     Raises:
         ConfigurationError: No model is given, or ``model`` names none of ``models``; or
-            ``workspace``, a validator or the policy's response format is none.
+            ``workspace``, ``cache``, a validator or the policy's response format is none.
         DuplicateNameError: Two models or two tools share a name.
     """
 
@@ -106,6 +109,7 @@ class AgentHarness:
         name: str | None = None,
         workspace: WorkspaceLike | None = None,
         output_validators: Sequence[OutputValidator] = (),
+        cache: "ResponseCache | None" = None,
     ) -> None:
         policy = policy or RunPolicy()
         if limits is not None:
@@ -128,6 +132,7 @@ class AgentHarness:
             output_validators=check_validators(output_validators),
             workspace=shared,
             isolation=isolation,
+            cache=_attached(cache),
         )
         check_fallbacks(policy, self._spec.models)
 
@@ -174,6 +179,7 @@ class AgentHarness:
         name: str | None = None,
         workspace: WorkspaceLike | None = None,
         output_validators: Sequence[OutputValidator] | None = None,
+        cache: "ResponseCache | None" = None,
     ) -> "AgentHarness":
         """Return a copy with what is given in place of its own; what is ``None`` stays."""
         old = self._spec
@@ -208,6 +214,7 @@ class AgentHarness:
             sleep=sleep or old.sleep,
             workspace=shared,
             isolation=isolation,
+            cache=old.cache if cache is None else _attached(cache),
         )
         check_fallbacks(changed_policy, spec.models)
         copy = object.__new__(AgentHarness)
@@ -659,3 +666,11 @@ def _default_output(policy: RunPolicy) -> OutputSpec[Any] | None:
 
 def _is_format(wanted: object) -> TypeGuard[ResponseFormat]:
     return isinstance(wanted, JsonObjectFormat | JsonSchemaFormat)
+
+
+def _attached(cache: "ResponseCache | None") -> "AttachedCache | None":
+    if cache is None:
+        return None
+    from ..cache import attach
+
+    return attach(cache)

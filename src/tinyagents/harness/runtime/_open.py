@@ -369,4 +369,5 @@ def _new_context(
         hidden_tools=snapshot.hidden_tools,
         notes=snapshot.notes,
         workspace=config.workspace,
+        protects_prompt=spec.policy.cache.protect_prompt_prefix,
     )

@@ -128,6 +128,11 @@ class StepModel:
         self._shares_errors = False
         """Whether one step can fail several calls, so that each needs an error of its own."""
 
+    @property
+    def cache_identity(self) -> str:
+        """Models of one name are taken for the same: a response cache mixes their answers."""
+        return f"testkit:{self.name}"
+
     async def invoke(
         self, request: ModelRequest, *, ctx: RunContext[Any] | None = None
     ) -> ModelResponse:

@@ -31,7 +31,10 @@ class PromptCacheGuardMiddleware(Middleware[Any]):
         ctx.scratch[self] = layout
         ctx.notes[_NOTE] = layout.dump()
         if before is not None:
-            kind, payload = before.compare(layout).event()
+            change = before.compare(layout)
+            kind, payload = change.event()
+            if not change.is_preserved:
+                payload["violates_policy"] = ctx.protects_prompt
             ctx.emit(kind, **payload)
 
 

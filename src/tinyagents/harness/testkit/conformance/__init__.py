@@ -6,12 +6,14 @@ pytest, which nothing else of the testkit does.
 
 from ._chat_model import ChatModelConformance
 from ._http_chat_model import HttpChatModelConformance
+from ._response_cache import ResponseCacheConformance
 from ._summarizer import SummarizerConformance
 from ._wire import WireAnswer, WireRequest, cut
 
 __all__ = (
     "ChatModelConformance",
     "HttpChatModelConformance",
+    "ResponseCacheConformance",
     "SummarizerConformance",
     "WireAnswer",
     "WireRequest",
