@@ -22,6 +22,7 @@ WORKERS = ("--numprocesses=auto", "--maxprocesses=4")
 
 ONCE = (
     "tests/harness/mcp",
+    "tests/harness/middleware/test_control.py",
     "tests/harness/process",
     *(
         f"tests/harness/providers/{path}"
@@ -33,9 +34,18 @@ ONCE = (
     ),
     "tests/harness/testkit/test_conformance_fakes.py",
     "tests/harness/testkit/test_conformance_faults.py",
+    "tests/test_middleware_pages.py",
+    "tests/test_prose.py",
     "tests/wire",
 )
 """What takes long and says the same on every interpreter: the session ``tests`` alone runs it."""
+
+FILES = (
+    *("tests/harness/artifacts", "tests/harness/handoff", "tests/harness/tools"),
+    *("tests/harness/workspace", "tests/harness/test_safe_open.py"),
+    "tests/harness/test_safe_writing.py",
+)
+"""Tests of files and folders, which depend on the interpreter and on no package."""
 
 
 def group(*names: str) -> tuple[str, ...]:
@@ -54,9 +64,9 @@ def run_tests(session: nox.Session, *arguments: str) -> None:
     session.run("python", "-m", "pytest", *WORKERS, *arguments, *session.posargs, env=shared_env())
 
 
-def all_but_once() -> list[str]:
-    """The arguments that leave out what is run once."""
-    return [f"--ignore={path}" for path in ONCE]
+def all_but(*paths: str) -> list[str]:
+    """The arguments that leave these files and folders out."""
+    return [f"--ignore={path}" for path in paths]
 
 
 @nox.session
@@ -77,7 +87,7 @@ def tests(session: nox.Session) -> None:
 def pythons(session: nox.Session) -> None:
     """Run the tests on every supported interpreter that is installed, all but ``ONCE``."""
     session.install("-e", ".", *group("test"))
-    run_tests(session, *all_but_once())
+    run_tests(session, *all_but(*ONCE))
 
 
 @nox.session
@@ -97,12 +107,12 @@ def wheel(session: nox.Session) -> None:
     session.install(str(built), *group("test"))
     session.chdir(copy)
     # What a wheel can lack: a module, a data file, an entry point, a dependency.
-    run_tests(session, "tests/cases", "tests/test_public_api.py", "tests/test_prose.py")
+    run_tests(session, "tests/cases", "tests/test_public_api.py")
 
 
 @nox.session
 def lowest(session: nox.Session) -> None:
-    """Run the tests, all but ``ONCE``, with the lowest versions of what the package depends on."""
+    """Run the tests with the lowest versions of the packages, all but ``ONCE`` and ``FILES``."""
     session.install("uv")
     pins = Path(session.create_tmp()).resolve() / "lowest.txt"
     python = ("--python", str(session.virtualenv.location))
@@ -118,7 +128,7 @@ def lowest(session: nox.Session) -> None:
     )  # fmt: skip
     # `create_tmp` has put it inside the repository, where no test of Git expects to be.
     session.env.pop("TMPDIR", None)
-    run_tests(session, *all_but_once())
+    run_tests(session, *all_but(*ONCE, *FILES))
 
 
 @nox.session

@@ -142,6 +142,7 @@ class RunContext(Generic[DataT]):
         "hidden_tools",
         "ids",
         "limits",
+        "model_call_id",
         "models",
         "notes",
         "origin",
@@ -195,6 +196,8 @@ class RunContext(Generic[DataT]):
         """The tools that the run has, those that are hidden from the model too."""
         self.models: ModelRegistry = models
         """The models that the run has: ``models.resolve(request)`` tells which would answer."""
+        self.model_call_id: str | None = None
+        """The id of the latest model call, by which its events and pieces call it."""
         self.streaming: bool = streaming
         self.parent: RunContext[Any] | None = parent
         self.usage: UsageTotals = usage if usage is not None else UsageTotals()

@@ -200,8 +200,8 @@ class PromptError(InvalidRequestError):
         message: What is wrong with which variable of which template.
         template: The template's name, or how it begins.
         reason: ``syntax``, a variable is not closed or has no name; ``missing``, it has no value;
-            ``unknown``, the template has no such variable; ``value``, the value has no form there;
-            ``setting``, an argument of the template is wrong.
+            ``unknown``, the template has no such variable; ``value``, the value has no form there,
+            or the values are no mapping; ``setting``, an argument of the template is wrong.
         variable: The variable's name.
     """
 

@@ -214,6 +214,14 @@ class Ran:
         return self.run.messages if self.run is not None else list(self.snapshot.messages)
 
 
+@tool
+async def add(a: int, b: int, ctx: ToolContext[list[int]]) -> int:
+    """Add two integers, and note that it was done."""
+    ctx.progress("adding")
+    ctx.data.append(a + b)
+    return a + b
+
+
 class Trial:
     """An agent whose model makes two calls and then says that it is done."""
 
@@ -222,13 +230,6 @@ class Trial:
         self.recorder = EventRecorder()
         calls = [call("add", a=1, b=2), call("add", a=3, b=4)]
         self.model = ScriptedModel([*steps] or [calls, say("done")])
-
-        @tool
-        async def add(a: int, b: int, ctx: ToolContext[Any]) -> int:
-            """Add two integers."""
-            ctx.progress("adding")
-            self.added.append(a + b)
-            return a + b
 
         options.setdefault("tools", [add])
         self.agent = AgentHarness(
@@ -247,15 +248,15 @@ class Trial:
         try:
             match way:
                 case "plain":
-                    run = await self.agent.invoke(None, "go")
+                    run = await self.agent.invoke(None, "go", data=self.added)
                 case "stream":
-                    run = await self.agent.stream(None, "go").result()
+                    run = await self.agent.stream(None, "go", data=self.added).result()
                 case _:
                     snapshot = self.agent.snapshot("go")
                     while snapshot.phase != "done":
                         stored = snapshot.model_dump_json()
                         snapshot = RunSnapshot.model_validate_json(stored)
-                        snapshot = await self.agent.step(snapshot, None)
+                        snapshot = await self.agent.step(snapshot, None, data=self.added)
                     return Ran(snapshot)
         except (RuntimeError, AuthenticationError, RunCancelledError) as error:
             broken: AgentRun[Any, Any] = error.run  # type: ignore[union-attr, assignment]
@@ -275,28 +276,44 @@ def expected(hook: str, outcome: str) -> tuple[str, tuple[int, int]]:
     return status, FAILED_AT.get(hook, place) if when else place
 
 
+def end_of(status: str) -> dict[str, str]:
+    return next(dict(zip(ENDS[0], row, strict=True)) for row in ENDS[1:] if row[0] == status)
+
+
 def check_end(trial: Trial, ran: Ran, status: str) -> None:
     """Compare with the table of ends, and with what holds for all of them."""
     assert ran.snapshot.status == status
-    end = next(row for row in ENDS[1:] if row[0] == status)
-    terminal = [k for k in trial.kinds if k in {row[3].strip("`") for row in ENDS[1:]}]
-    assert terminal == [trial.recorder.kinds[-1]] == [end[3].strip("`")]
+    end = end_of(status)
+    terminal = {end_of(row[0])["last event"].strip("`") for row in ENDS[1:]}
+    last = trial.recorder.kinds[-1]
+    assert [kind for kind in trial.kinds if kind in terminal] == [last]
+    assert end["last event"] == f"`{last}`"
     assert_event_grammar(trial.recorder)
-    if ran.run is not None or end[4] != "stay open":
+    stay_open = end["calls without a result"] == "stay open"
+    if ran.run is not None or not stay_open:
         assert not repair_messages(ran.messages).changed
-    if end[4] != "stay open":
+    if not stay_open:
         assert not ran.snapshot.pending
     if isinstance(ran.error, RunCancelledError):
         assert trial.recorder.events[-1].reason == "cancelled"  # type: ignore[attr-defined]
 
 
 async def check_resume(trial: Trial, ran: Ran) -> None:
-    """Take up a run that has ended so that it can go on."""
-    stored = ran.snapshot.model_dump_json()
-    answers = "yes" if ran.snapshot.status == "interrupted" else None
-    run = await trial.agent.resume(stored, None, answers=answers)
-    assert (run.status, run.text, trial.counts) == ("completed", "done", WHOLE)
-    assert (run.model_calls, run.tool_calls) == WHOLE
+    """Take up a run that has ended, as the table of ends says."""
+    agent, stored = trial.agent, ran.snapshot.model_dump_json()
+    match end_of(ran.snapshot.status)["`resume`"]:
+        case "takes new input":
+            agent = agent.replace(model=ScriptedModel([say("more")]), middleware=[], listeners=[])
+            run = await agent.resume(stored, None, input="and?")
+            assert (run.status, run.text) == ("completed", "more")
+        case "takes answers, and goes on where it was":
+            run = await agent.resume(stored, None, answers="yes", data=trial.added)
+        case resume:
+            assert resume == "goes on where it was"
+            run = await agent.resume(stored, None, data=trial.added)
+    if ran.snapshot.status in ("interrupted", "paused"):
+        assert (run.status, run.text, trial.counts) == ("completed", "done", WHOLE)
+        assert (run.model_calls, run.tool_calls) == WHOLE
     assert not repair_messages(run.messages).changed
     assert_event_grammar(trial.recorder)
 
@@ -342,12 +359,13 @@ async def test_what_a_hook_asks_or_raises_has_the_effect_of_the_table_beside_any
         check_end(trial, ran, status)
         seen.append([trial.kinds, [(m.role, m.text) for m in ran.messages], ran.snapshot.reason])
         if neighbours:
-            once = "on_error" if status in ("failed", "cancelled") else "after_agent"
-            last_is_asked_first = hook == "after_agent" and once == "on_error"
-            assert before.ends == [once]
-            assert after.ends == (["after_agent", once] if last_is_asked_first else [once])
-        if status in ("interrupted", "paused"):
-            await check_resume(trial, ran)
+            end = end_of(status)
+            ended = [name for name in ("after_agent", "on_error") if end[f"`{name}`"] == "once"]
+            assert before.ends == ended
+            # Of those hooks the last is called first.
+            first_called = hook == "after_agent" and "on_error" in ended
+            assert after.ends == (["after_agent"] if first_called else []) + ended
+        await check_resume(trial, ran)
     assert seen[0] == seen[1]
 
 
@@ -366,7 +384,7 @@ async def test_a_request_comes_with_what_it_says(hook: str) -> None:
     agent = trial.agent.replace(
         middleware=[middleware.after_agent(lambda ctx, _: answered.extend(ctx.answers.values()))]
     )
-    await agent.resume(run.snapshot, None, answers="yes")
+    await agent.resume(run.snapshot, None, answers="yes", data=trial.added)
     assert answered == ["yes"]
 
 
@@ -375,8 +393,32 @@ async def test_an_error_of_a_hook_is_not_taken_for_one_of_the_model_and_repeated
     error = ServerError("of the hook", retryable=True)
     trial = Trial(acting(hook, raises(lambda: error)))
     with pytest.raises(ServerError, match="of the hook"):
-        await trial.agent.stream(None, "go").result()
+        await trial.agent.stream(None, "go", data=trial.added).result()
     assert "retry.scheduled" not in trial.kinds
+
+
+@pytest.mark.parametrize("where", ["made", "pushed to", "flushed"])
+async def test_so_is_an_error_of_a_filter_wherever_it_is_raised(where: str) -> None:
+    class Bad(Passing):
+        def push(self, delta: ModelDelta) -> list[ModelDelta]:
+            if where == "pushed to":
+                raise ServerError("of the filter", retryable=True)
+            return []
+
+        def flush(self) -> list[ModelDelta]:
+            raise ServerError("of the filter", retryable=True)
+
+    @middleware.filter_deltas
+    def bad(ctx: Ctx) -> Passing:
+        if where == "made":
+            raise ServerError("of the filter", retryable=True)
+        return Bad()
+
+    trial = Trial(Neighbour(), bad, Neighbour())
+    with pytest.raises(ServerError, match="of the filter"):
+        await trial.agent.stream(None, "go", data=trial.added).result()
+    assert "retry.scheduled" not in trial.kinds
+    assert_event_grammar(trial.recorder)
 
 
 def strength(name: str) -> int:
@@ -404,6 +446,25 @@ async def test_the_strongest_of_two_requests_wins_and_of_equals_the_first(
             ran = await trial.take("stream")
             assert (ran.snapshot.status, trial.counts) == (status, counts), second
             check_end(trial, ran, status)
+
+
+@pytest.mark.parametrize("strong_first", [True, False])
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("wrap_model", "after_model"),
+        ("on_model_delta", "after_model"),
+        ("before_tool", "after_tool"),
+    ],
+)
+async def test_the_strongest_wins_of_requests_in_several_hooks_too(
+    first: str, later: str, strong_first: bool
+) -> None:
+    strong, weak = asks(REQUESTS["`StopWithFinal`"]), asks(REQUESTS['`Jump("model")`'])
+    acts = (strong, weak) if strong_first else (weak, strong)
+    trial = Trial(acting(first, acts[0]), acting(later, acts[1]))
+    check_end(trial, await trial.take("stream"), "stopped")
+    assert trial.kinds.count("control.applied") == 1
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
@@ -472,7 +533,7 @@ async def test_a_run_that_is_cancelled_while_a_hook_waits_ends_at_once(
             await waiting.wait()
             tasks.cancel_scope.cancel()
         else:
-            handle = trial.agent.start(None, "go", modes=["messages"])
+            handle = trial.agent.start(None, "go", data=trial.added)
             await waiting.wait()
             handle.cancel("enough")
             with pytest.raises(RunCancelledError, match="enough") as caught:

@@ -11,16 +11,31 @@ from tinyagents import (
     Middleware,
     RunConfig,
     RunContext,
+    RunSnapshot,
     SystemMessage,
+    ToolContext,
     tool,
 )
-from tinyagents.harness.errors import BadRequestError
+from tinyagents.harness.context import Interrupt
+from tinyagents.harness.errors import BadRequestError, ServerError
 from tinyagents.harness.events import AgentEvent, CachePrefixInvalidated
 from tinyagents.harness.message import UserMessage
-from tinyagents.harness.middleware import PromptCacheGuardMiddleware, before_model
+from tinyagents.harness.middleware import (
+    PromptCacheGuardMiddleware,
+    before_model,
+    before_tool,
+)
 from tinyagents.harness.model import ModelRequest, PromptSegment
 from tinyagents.harness.prompt import PromptTemplate
-from tinyagents.testkit import ScriptedModel, call, fail, say
+from tinyagents.testkit import (
+    EventRecorder,
+    FakeSleep,
+    ScriptedModel,
+    assert_event_grammar,
+    call,
+    fail,
+    say,
+)
 
 
 @tool
@@ -114,3 +129,116 @@ async def test_runs_do_not_trip_each_other_and_leave_nothing_behind() -> None:
         None, "?", data={"user": "ed"}, config=RunConfig(run_id="r1")
     )
     assert not [event for event in again.events if event.kind.startswith("cache.")]
+
+
+def layout_events(run: AgentRun[Any, Any]) -> list[str]:
+    return [event.kind for event in run.events if event.kind.startswith("cache.")]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(
+    ("system", "told"),
+    [("Be brief.", "cache.layout_preserved"), ("Be kind.", "cache.prefix_invalidated")],
+)
+async def test_a_run_that_is_resumed_is_compared_with_what_was_sent_before(
+    as_json: bool, system: str, told: str
+) -> None:
+    @before_tool
+    def ask(ctx: RunContext[Any], call: Any) -> None:
+        if not ctx.answers:
+            ctx.request_control(Interrupt("may I?"))
+
+    agent = AgentHarness(
+        model=ScriptedModel([call("look", place="a")]),
+        tools=[look],
+        system="Be brief.",
+        middleware=[ask, PromptCacheGuardMiddleware()],
+    )
+    waiting = await agent.invoke(None, "Where is it?")
+    assert (waiting.status, layout_events(waiting)) == ("interrupted", [])
+    stored = waiting.snapshot.model_dump_json() if as_json else waiting.snapshot
+    assert "Be brief" not in str(waiting.snapshot.notes)
+    later = agent.replace(
+        model=ScriptedModel([say("Gone.")]),
+        system=system,
+        middleware=[PromptCacheGuardMiddleware()],
+    )
+    run = await later.resume(stored, None, answers="yes")
+    assert layout_events(run) == [told]
+
+
+async def test_a_note_of_somebody_else_is_nothing_to_compare_with() -> None:
+    @before_model
+    def spoil(ctx: RunContext[Any], request: ModelRequest) -> None:
+        ctx.notes["prompt_cache_guard"] = {"messages": 1}
+
+    assert [event.kind for event in await told(spoil)] == ["cache.layout_preserved"] * 2
+
+
+async def test_retries_of_a_call_are_one_call() -> None:
+    sleep = FakeSleep()
+    agent = AgentHarness(
+        model=ScriptedModel(
+            [
+                call("look", place="a"),
+                fail(ServerError("busy")),
+                fail(ServerError("busy")),
+                say("-"),
+            ]
+        ),
+        tools=[look],
+        middleware=[PromptCacheGuardMiddleware()],
+        sleep=sleep,
+    )
+    run = await agent.invoke(None, "?")
+    assert len(sleep.delays) == 2
+    assert layout_events(run) == ["cache.layout_preserved"]
+
+
+async def test_a_run_within_a_run_is_compared_with_itself_alone() -> None:
+    guard = PromptCacheGuardMiddleware()
+    inner = AgentHarness(
+        model=three_calls(), tools=[look], system="You look.", middleware=[guard], name="inner"
+    )
+
+    @tool
+    async def ask(ctx: ToolContext[Any]) -> str:
+        """Ask the other one."""
+        run = await inner.invoke(None, "Look!", context=ctx.run)
+        return run.text
+
+    outer = AgentHarness(
+        model=ScriptedModel([call("ask"), say("Gone.")]),
+        tools=[ask],
+        system="You ask.",
+        middleware=[guard],
+    )
+    run = await outer.invoke(None, "Where is it?")
+    assert layout_events(run) == ["cache.layout_preserved"] * 3
+    owners = {event.depth for event in run.events if event.kind.startswith("cache.")}
+    assert owners == {0, 1}
+
+
+async def test_phases_that_are_steps_of_their_own_are_compared_too() -> None:
+    recorder = EventRecorder()
+    agent = AgentHarness(
+        model=three_calls(),
+        tools=[look],
+        middleware=[PromptCacheGuardMiddleware()],
+        listeners=[recorder],
+    )
+    snapshot = agent.snapshot("Where is it?")
+    while snapshot.phase != "done":
+        stored = snapshot.model_dump_json()
+        snapshot = await agent.step(RunSnapshot.model_validate_json(stored), None)
+    kinds = [event.kind for event in recorder.events if event.kind.startswith("cache.")]
+    assert kinds == ["cache.layout_preserved"] * 2
+
+
+async def test_a_stream_tells_the_same() -> None:
+    agent = AgentHarness(
+        model=three_calls(), tools=[look], middleware=[PromptCacheGuardMiddleware()]
+    )
+    run = await agent.stream(None, "Where is it?").result()
+    assert layout_events(run) == ["cache.layout_preserved"] * 2
+    assert_event_grammar(run.events)

@@ -1,16 +1,19 @@
 """Requests laid out in segments, and the fingerprint of their stable part."""
 
+import json
+import pickle
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
-from tinyagents import AssistantMessage, ImageBlock, Message, SystemMessage, UserMessage
-from tinyagents.harness.errors import DuplicateNameError
+from tinyagents import AssistantMessage, ImageBlock, Message, SystemMessage, UserMessage, tool
+from tinyagents.harness.errors import DuplicateNameError, InvalidRequestError
 from tinyagents.harness.model import JsonObjectFormat, PromptSegment, ToolSchema
-from tinyagents.harness.prompt import PromptBuilder, prompt_fingerprint
+from tinyagents.harness.prompt import PromptBuilder, PromptTemplate, prompt_fingerprint
 
 SEARCH = ToolSchema(
     name="search",
@@ -19,10 +22,12 @@ SEARCH = ToolSchema(
 )
 HISTORY: list[Message] = [UserMessage(content="hi"), AssistantMessage(content="hello")]
 
+PNG = ImageBlock(data="aWRzYQ==", media_type="image/png")
+
 STABLE = (
     PromptBuilder()
     .push_system("You help.")
-    .push_tools([SEARCH])
+    .push_tools_segment([SEARCH])
     .push_instructions("Cite sources.", id="rules")
 )
 FULL = STABLE.push_history(HISTORY).push_volatile("Today is Monday.")
@@ -74,15 +79,63 @@ def test_ids_are_numbered_where_a_role_repeats_and_given_ones_must_differ() -> N
 
 def test_tools_of_several_pushes_are_joined_and_must_differ_in_name() -> None:
     other = replace(SEARCH, name="fetch")
-    assert STABLE.push_tools([other]).build().tools == (SEARCH, other)
+    assert STABLE.push_tools_segment([other]).build().tools == (SEARCH, other)
     with pytest.raises(DuplicateNameError, match="`search`"):
-        STABLE.push_tools([SEARCH])
+        STABLE.push_tools_segment([SEARCH])
 
 
 def test_the_request_carries_the_response_format_and_the_fingerprint() -> None:
     request = FULL.build("x", response_format=JsonObjectFormat())
     assert request.response_format == JsonObjectFormat()
     assert request.prompt_fingerprint == FULL.fingerprint == prompt_fingerprint(request)
+
+
+@pytest.mark.parametrize("content", [None, 42, ["text"], [None], {"a": 1}, PNG, b"text"])
+def test_what_is_neither_text_nor_messages_is_refused_at_once(content: Any) -> None:
+    for push in (
+        STABLE.push_system,
+        STABLE.push_instructions,
+        STABLE.push_history,
+        STABLE.push_volatile,
+        STABLE.build,
+    ):
+        with pytest.raises(InvalidRequestError, match="is built of text and messages"):
+            push(content)
+
+
+def test_a_template_is_rendered_before_it_is_pushed() -> None:
+    template: Any = PromptTemplate("hi")
+    with pytest.raises(InvalidRequestError, match="render a template first"):
+        STABLE.push_system(template)
+    assert STABLE.push_system(template.render()).build().messages[-1].text == "hi"
+
+
+def test_tools_are_pushed_as_models_see_them() -> None:
+    @tool
+    async def look() -> str:
+        """Look around."""
+        return ""
+
+    given: Any = [look]
+    with pytest.raises(InvalidRequestError, match="the `schema` of each"):
+        PromptBuilder().push_tools_segment(given)
+    assert PromptBuilder().push_tools_segment([look.schema]).build().tools == (look.schema,)
+
+
+def test_messages_of_a_caller_that_grow_later_are_not_part_of_it() -> None:
+    history = list(HISTORY)
+    builder = STABLE.push_history(history)
+    history.append(UserMessage(content="more"))
+    assert builder.build().messages[2:] == HISTORY
+    builder.build().messages.clear()
+    assert len(builder.build().messages) == 4
+
+
+def test_segments_may_be_pushed_in_any_order_and_stand_so() -> None:
+    builder = PromptBuilder().push_history(HISTORY).push_volatile("v").push_system("s")
+    assert [segment.id for segment in builder.segments] == ["history", "volatile", "system"]
+    assert [message.text for message in builder.build().messages] == ["hi", "hello", "v", "s"]
+    assert builder.fingerprint == PromptBuilder().push_system("s").fingerprint
 
 
 # Fingerprints
@@ -92,6 +145,22 @@ PINNED = "eada390013c8d2fe03b413c805a5f4f74f385fdfee0323fd16ac7e6ce5b4b626"
 
 def test_the_fingerprint_never_changes_from_release_to_release() -> None:
     assert STABLE.fingerprint == PINNED
+
+
+def test_it_can_be_computed_from_its_description() -> None:
+    def said(text: str) -> dict[str, object]:
+        return {"role": "system", "content": [{"type": "text", "text": text}]}
+
+    stable = {
+        "segments": [
+            {"id": "system", "role": "system", "messages": [said("You help.")]},
+            {"id": "tools", "role": "tools", "messages": []},
+            {"id": "rules", "role": "instructions", "messages": [said("Cite sources.")]},
+        ],
+        "tools": [asdict(SEARCH)],
+    }
+    text = json.dumps(stable, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert sha256(text.encode()).hexdigest() == PINNED
 
 
 def test_another_process_has_the_same_fingerprint() -> None:
@@ -119,11 +188,8 @@ def test_ids_and_usage_of_messages_do_not_change_it() -> None:
     assert named.fingerprint == PromptBuilder().push_system("a").fingerprint
 
 
-PNG = ImageBlock(data="aWRzYQ==", media_type="image/png")
-
-
 def with_tool(**changes: Any) -> PromptBuilder:
-    return PromptBuilder().push_tools([replace(SEARCH, **changes)])
+    return PromptBuilder().push_tools_segment([replace(SEARCH, **changes)])
 
 
 def with_system(content: Any, id: str = "system") -> PromptBuilder:
@@ -168,3 +234,7 @@ def test_whatever_is_stable_changes_it(one: PromptBuilder, other: PromptBuilder)
 def test_the_order_of_keys_in_a_schema_does_not_change_it() -> None:
     turned = {"properties": {"n": {"minimum": 1}, "q": {"type": "string"}}, "type": "object"}
     assert with_tool(parameters=turned).fingerprint == with_tool().fingerprint
+
+
+def test_a_copy_has_the_same_fingerprint() -> None:
+    assert pickle.loads(pickle.dumps(FULL)).fingerprint == PINNED

@@ -1,17 +1,27 @@
 """What two prompts have in common."""
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from pydantic import ValidationError
 
-from tinyagents import AssistantMessage, Message, SystemMessage, UserMessage
+from tinyagents import AssistantMessage, Message, SystemMessage, TextBlock, UserMessage
 from tinyagents.harness.model import ModelRequest, PromptSegment, ToolSchema
-from tinyagents.harness.prompt import LayoutChange, PromptBuilder, PromptCacheLayout
+from tinyagents.harness.prompt import (
+    LayoutChange,
+    PromptBuilder,
+    PromptCacheLayout,
+    prompt_fingerprint,
+)
 
 SEARCH = ToolSchema(name="search", description="Search.", parameters={"type": "object"})
 HI, HELLO = UserMessage(content="hi"), AssistantMessage(content="hello")
-STABLE = PromptBuilder().push_system("You help.").push_tools([SEARCH]).push_instructions("Cite.")
+STABLE = (
+    PromptBuilder().push_system("You help.").push_tools_segment([SEARCH]).push_instructions("Cite.")
+)
 IDS = ("system", "tools", "instructions")
 
 
@@ -49,7 +59,7 @@ def edited(**changes: str) -> PromptBuilder:
     return (
         PromptBuilder()
         .push_system(system)
-        .push_tools([tool])
+        .push_tools_segment([tool])
         .push_instructions(changes.get("instructions", "Cite."))
         .push_history([UserMessage(content=changes.get("history", "hi")), HELLO])
         .push_volatile("Monday")
@@ -85,7 +95,9 @@ def test_a_schema_and_the_order_of_tools_count() -> None:
 
 
 def test_a_segment_that_is_gone_or_in_between_invalidates() -> None:
-    gone = PromptBuilder().push_tools([SEARCH]).push_instructions("Cite.").push_history([HI])
+    gone = (
+        PromptBuilder().push_tools_segment([SEARCH]).push_instructions("Cite.").push_history([HI])
+    )
     change = compared(BEFORE, gone.build())
     assert (change.verdict, change.reason, change.segment, change.message) == (
         *("prefix_invalidated", "segments", "system", 0),
@@ -155,8 +167,44 @@ def test_digests_taken_over_from_a_layout_are_those_computed_anew(
     assert PromptCacheLayout.of(request, previous=before) == PromptCacheLayout.of(request)
 
 
+def test_a_block_that_is_appended_to_a_message_in_place_is_noticed() -> None:
+    request = ModelRequest([UserMessage(content="hi")])
+    before = PromptCacheLayout.of(request)
+    request.messages[0].content.append(TextBlock(text="!"))
+    after = PromptCacheLayout.of(request, previous=before)
+    assert before.compare(after).message == 0
+
+
 @given(MESSAGES, MESSAGES)
 def test_only_a_continuation_is_preserved(first: list[Message], second: list[Message]) -> None:
     shorter = min(len(first), len(second))
     continues = first[:shorter] == second[:shorter]
     assert compared(ModelRequest(first), ModelRequest(second)).is_preserved is continues
+
+
+@given(MESSAGES)
+def test_a_layout_that_was_kept_as_json_is_the_same(messages: list[Message]) -> None:
+    layout = PromptCacheLayout.of(STABLE.push_history(messages).push_volatile("now").build("?"))
+    assert PromptCacheLayout.load(json.loads(json.dumps(layout.dump()))) == layout
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, [], {}, {"segments": [], "tools": "", "messages": [1]}, {"segments": [{"id": "a"}]}],
+)
+def test_what_is_no_layout_is_refused(data: Any) -> None:
+    with pytest.raises(ValidationError):
+        PromptCacheLayout.load(data)
+
+
+def test_a_layout_keeps_no_content() -> None:
+    layout = PromptCacheLayout.of(PromptBuilder().push_system("a secret").build("another secret"))
+    for shown in (repr(layout), json.dumps(layout.dump())):
+        assert "secret" not in shown
+
+
+def test_counts_beyond_the_messages_are_no_failure() -> None:
+    long = PromptSegment(id="past", role="history", cacheable=True, messages=9)
+    request = ModelRequest([HI], segments=[long])
+    assert compared(request, request).is_preserved
+    assert prompt_fingerprint(request)

@@ -12,7 +12,7 @@ from tinyagents.testkit import assert_prompt_prefix_preserved
 
 SEARCH = ToolSchema(name="search", description="Search.", parameters={"type": "object"})
 HI, HELLO = UserMessage(content="hi"), AssistantMessage(content="hello")
-STABLE = PromptBuilder().push_system("You help.").push_tools([SEARCH])
+STABLE = PromptBuilder().push_system("You help.").push_tools_segment([SEARCH])
 BEFORE = STABLE.push_history([HI]).build("one?")
 
 
@@ -31,7 +31,7 @@ def test_what_keeps_the_prefix_passes() -> None:
     [
         (
             BEFORE,
-            PromptBuilder().push_system("You guess.").push_tools([SEARCH]).build(),
+            PromptBuilder().push_system("You guess.").push_tools_segment([SEARCH]).build(),
             "in the segment `system`, message 0 was system 'You help.' and is system 'You guess.'",
         ),
         (
@@ -41,12 +41,14 @@ def test_what_keeps_the_prefix_passes() -> None:
         ),
         (
             BEFORE,
-            PromptBuilder().push_system("You help.").push_tools([replace(SEARCH, strict=True)]),
+            PromptBuilder()
+            .push_system("You help.")
+            .push_tools_segment([replace(SEARCH, strict=True)]),
             "the tools: ['search'] have another description or schema",
         ),
         (
             BEFORE,
-            STABLE.push_tools([replace(SEARCH, name="fetch")]),
+            STABLE.push_tools_segment([replace(SEARCH, name="fetch")]),
             "the tools: they were ['search'] and are ['search', 'fetch']",
         ),
         (

@@ -94,7 +94,7 @@ async def _wait(
 ) -> float:
     """Announce the next attempt and wait for it; return the seconds."""
     delay = policy.delay_after(attempt, error)
-    _discard(run, call, error)
+    _discard(run, call, error_text(error))
     run.ctx.emit(
         "retry.scheduled",
         call_id=call.id,
@@ -133,7 +133,7 @@ def _fall_back(
             except CapabilityError as refusal:
                 found = refusal.message
             else:
-                _discard(run, call, error)
+                _discard(run, call, error_text(error))
                 run.ctx.emit(
                     "model.fallback_selected", call_id=call.id, from_model=name, to_model=following
                 )
@@ -150,7 +150,9 @@ def charge(call: OpenCall, binding: ModelBinding) -> None:
 
 
 def give_up_answer(run: LoopRun, call: OpenCall) -> None:
-    """Put down what an answer took that a hook does not leave it at."""
+    """Put down what an answer took that a hook does not leave it at, or a failed attempt at one."""
+    why = "a hook had the model asked again"
+    _discard(run, call, why)
     response, call.inner, call.response, call.shown = call.inner, None, None, ()
     if response is None:
         return
@@ -158,17 +160,17 @@ def give_up_answer(run: LoopRun, call: OpenCall) -> None:
     if not response.served_from_cache:
         record_usage(run, call, response.message.usage)
     if run.feed is not None:
-        run.feed.message_discarded(call.id, "a hook had the model asked again")
+        run.feed.message_discarded(call.id, why)
 
 
-def _discard(run: LoopRun, call: OpenCall, error: ModelError) -> None:
+def _discard(run: LoopRun, call: OpenCall, why: str) -> None:
     """Give up what a failed attempt has streamed; it was paid for all the same."""
     merger, call.merger, call.shown = call.merger, None, ()
     if merger is None or merger.empty:
         return
     record_usage(run, call, partial_usage(merger))
     if run.feed is not None:
-        run.feed.message_discarded(call.id, error_text(error))
+        run.feed.message_discarded(call.id, why)
 
 
 def _ask(

@@ -60,7 +60,7 @@ def _open_call(run: LoopRun, binding: ModelBinding) -> OpenCall:
     """Announce a call and count it."""
     ctx, name = run.ctx, binding.resolved.name
     run.snapshot.counters.model_calls += 1
-    call_id = run.model_call_id
+    call_id = ctx.model_call_id = run.model_call_id
     began = ctx.clock.monotonic()
     started_ms = ctx.events.emit("model.started", ctx.origin, {"call_id": call_id, "model": name})
     call = run.open_call = OpenCall(call_id, name, started_ms, began)

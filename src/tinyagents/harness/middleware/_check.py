@@ -3,7 +3,7 @@
 import difflib
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -39,17 +39,19 @@ def overrides(item: Middleware[Any], hook: str) -> bool:
     return getattr(type(item), hook) is not getattr(Middleware, hook)
 
 
-def checked_items(items: object) -> tuple[Middleware[Any], ...]:
+def checked_items(items: Sequence[Middleware[Any]]) -> tuple[Middleware[Any], ...]:
     """Return the middlewares of an agent.
 
     Raises:
         ConfigurationError: It is no list of middlewares, or one of them could not work.
     """
-    if isinstance(items, Middleware | str) or not isinstance(items, Iterable):
-        raise ConfigurationError(
-            f"`middleware` takes a list of middlewares, not a `{type(items).__name__}`"
-        )
-    return tuple(_checked(item) for item in items)
+    _check_list(items)
+    found = tuple(items)
+    for item in found:
+        _check_kind(item)
+        _check_hooks(item)
+        _remark_on_misspelt(type(item))
+    return found
 
 
 def check_function(hook: str, function: object) -> None:
@@ -67,8 +69,13 @@ def check_function(hook: str, function: object) -> None:
     _check_arguments(who, hook, function)
 
 
-def _checked(item: object) -> Middleware[Any]:
-    """Refuse what would fail, or do nothing, only when a run comes to it."""
+def _check_list(items: object) -> None:
+    if not isinstance(items, Iterable) or isinstance(items, str):
+        kind = type(items).__name__
+        raise ConfigurationError(f"`middleware` takes a list of middlewares, not a `{kind}`")
+
+
+def _check_kind(item: object) -> None:
     if isinstance(item, type) and issubclass(item, Middleware):
         raise ConfigurationError(f"`{item.__name__}` is a class: pass `{item.__name__}()`")
     if not isinstance(item, Middleware):
@@ -76,6 +83,10 @@ def _checked(item: object) -> Middleware[Any]:
             f"{item!r} is no middleware: derive its class from `Middleware`, or decorate the "
             "function, as with `@before_model`"
         )
+
+
+def _check_hooks(item: Middleware[Any]) -> None:
+    """Refuse what would fail, or do nothing, only when a run comes to it."""
     cls, own = type(item), getattr(item, "__dict__", {})
     for hook in HOOKS:
         who = f"`{cls.__name__}.{hook}`"
@@ -88,8 +99,6 @@ def _checked(item: object) -> Middleware[Any]:
             how = "must not be async" if plain else "must be `async def`"
             raise ConfigurationError(f"{who} {how}")
         _check_arguments(who, hook, getattr(item, hook))
-    _remark_on_misspelt(cls)
-    return item
 
 
 def _check_arguments(who: str, hook: str, function: Callable[..., object]) -> None:

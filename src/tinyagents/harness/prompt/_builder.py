@@ -1,9 +1,10 @@
 """A request put together from parts that change seldom, before parts that change often."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
-from ..errors import DuplicateNameError
+from ..errors import DuplicateNameError, InvalidRequestError
 from ..message import Message, MessageBase, SystemMessage, UserMessage
 from ..model import ModelRequest, PromptSegment, ResponseFormat, SegmentRole, ToolSchema
 from ._fingerprint import prompt_fingerprint
@@ -47,22 +48,25 @@ class PromptBuilder:
 
         Raises:
             DuplicateNameError: There is a segment of this id.
+            InvalidRequestError: The content is neither text nor messages.
         """
         return self._with("system", _messages(content, SystemMessage), id)
 
-    def push_tools(self, tools: Iterable[ToolSchema], *, id: str | None = None) -> "PromptBuilder":
+    def push_tools_segment(
+        self, tools: Iterable[ToolSchema], *, id: str | None = None
+    ) -> "PromptBuilder":
         """Add tools: ``tool.schema`` of each. Cacheable; providers put them before all messages.
 
         Raises:
             DuplicateNameError: There is a segment of this id, or a tool of the same name.
+            InvalidRequestError: A tool is none as models see it.
         """
-        tools = tuple(tools)
-        names = [tool.name for tool in (*self._tools, *tools)]
-        for name in names:
-            if names.count(name) > 1:
+        tools = (*self._tools, *_schemas(tools))
+        for name, times in Counter(tool.name for tool in tools).items():
+            if times > 1:
                 raise DuplicateNameError(f"two tools are called `{name}`", name=name)
         builder = self._with("tools", (), id)
-        builder._tools = (*self._tools, *tools)
+        builder._tools = tools
         return builder
 
     def push_instructions(
@@ -72,6 +76,7 @@ class PromptBuilder:
 
         Raises:
             DuplicateNameError: There is a segment of this id.
+            InvalidRequestError: The content is neither text nor messages.
         """
         return self._with("instructions", _messages(content, SystemMessage), id)
 
@@ -82,6 +87,7 @@ class PromptBuilder:
 
         Raises:
             DuplicateNameError: There is a segment of this id.
+            InvalidRequestError: The content is neither text nor messages.
         """
         return self._with("history", _messages(messages, UserMessage), id)
 
@@ -93,6 +99,7 @@ class PromptBuilder:
 
         Raises:
             DuplicateNameError: There is a segment of this id.
+            InvalidRequestError: The content is neither text nor messages.
         """
         return self._with("volatile", _messages(content, UserMessage), id)
 
@@ -104,6 +111,9 @@ class PromptBuilder:
         Args:
             tail: What follows all segments: mostly the user's question; text becomes a user message.
             response_format: The form of the answer.
+
+        Raises:
+            InvalidRequestError: The tail is neither text nor messages.
         """
         request = self._request(_messages(tail, UserMessage))
         request.response_format = response_format
@@ -146,4 +156,22 @@ def _messages(
         return (kind(content=content),) if content else ()
     if isinstance(content, MessageBase):
         return (cast("Message", content),)
-    return tuple(cast("Sequence[Message]", content))
+    parts: Sequence[Any] = content if isinstance(cast("Any", content), Sequence) else (content,)
+    wrong = [part for part in parts if not isinstance(part, MessageBase)]
+    if wrong:
+        hint = "; render a template first" if hasattr(wrong[0], "render") else ""
+        raise InvalidRequestError(
+            f"a prompt is built of text and messages, not of a `{type(wrong[0]).__name__}`{hint}"
+        )
+    return tuple(cast("Sequence[Message]", parts))
+
+
+def _schemas(tools: Iterable[ToolSchema]) -> tuple[ToolSchema, ...]:
+    schemas = tuple(tools)
+    for schema in schemas:
+        if not isinstance(cast("Any", schema), ToolSchema):
+            raise InvalidRequestError(
+                f"`push_tools_segment` takes what models see of tools, the `schema` of each, not a "
+                f"`{type(schema).__name__}`"
+            )
+    return schemas

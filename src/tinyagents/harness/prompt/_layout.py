@@ -1,12 +1,16 @@
 """What two prompts have in common, as a provider's cache sees it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
+from pydantic import JsonValue, TypeAdapter
+
 from ..message import Message
 from ..model import ModelRequest, PromptSegment, ToolSchema
+from ..text import JsonObject
 from ._fingerprint import message_digest, tools_digest
 
 LayoutVerdict: TypeAlias = Literal["layout_preserved", "layout_changed", "prefix_invalidated"]
@@ -62,7 +66,8 @@ class PromptCacheLayout:
     messages: tuple[str, ...]
     """The digest of each message."""
     _tools_seen: tuple[ToolSchema, ...] = field(default=(), repr=False, compare=False)
-    _messages_seen: tuple[Message, ...] = field(default=(), repr=False, compare=False)
+    _messages_seen: tuple[tuple[Message, int], ...] = field(default=(), repr=False, compare=False)
+    """Each with its number of blocks: a message is frozen, but its list can be appended to."""
 
     @classmethod
     def of(
@@ -79,7 +84,7 @@ class PromptCacheLayout:
         if len(segments) < len(request.segments):
             messages = messages[: sum(segment.messages for segment in segments)]
         tools = tuple(request.tools)
-        known = 0 if previous is None else _same_objects(messages, previous._messages_seen)
+        known = 0 if previous is None else _as_before(messages, previous._messages_seen)
         digests = [] if previous is None else list(previous.messages[:known])
         digests.extend(map(message_digest, messages[known:]))
         if previous is not None and tools == previous._tools_seen:
@@ -91,8 +96,22 @@ class PromptCacheLayout:
             tools=digest_of_tools,
             messages=tuple(digests),
             _tools_seen=tools,
-            _messages_seen=tuple(messages),
+            _messages_seen=tuple([(each, len(each.content)) for each in messages]),
         )
+
+    def dump(self) -> JsonObject:
+        """Return the layout as JSON, to be kept with a run: digests, and the ids of segments."""
+        segments: list[JsonValue] = [asdict(segment) for segment in self.segments]
+        return {"segments": segments, "tools": self.tools, "messages": [*self.messages]}
+
+    @classmethod
+    def load(cls, data: JsonValue) -> "PromptCacheLayout":
+        """Return the layout that :meth:`dump` made this of.
+
+        Raises:
+            pydantic.ValidationError: The data does not describe a layout; the error says where.
+        """
+        return _adapter().validate_python(data)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -171,6 +190,12 @@ class PromptCacheLayout:
         )
 
 
+@cache
+def _adapter() -> "TypeAdapter[PromptCacheLayout]":
+    # Built at first use: most processes read no layout.
+    return TypeAdapter(PromptCacheLayout)
+
+
 def _up_to_volatile(segments: Sequence[PromptSegment]) -> tuple[PromptSegment, ...]:
     roles = [segment.role for segment in segments]
     return tuple(segments[: roles.index("volatile")] if "volatile" in roles else segments)
@@ -186,7 +211,10 @@ def _first_difference(before: Sequence[object], after: Sequence[object]) -> int 
     return next((place for place, (one, other) in pairs if one != other), None)
 
 
-def _same_objects(some: Sequence[object], others: Sequence[object]) -> int:
-    """Return how many objects two sequences begin with that are the very same."""
-    pairs = zip(some, others, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+def _as_before(messages: Sequence[Message], seen: Sequence[tuple[Message, int]]) -> int:
+    """Return how many messages two prompts begin with that are the very same."""
+    pairs = zip(messages, seen, strict=False)
+    same = takewhile(
+        lambda pair: pair[0] is pair[1][0] and len(pair[0].content) == pair[1][1], pairs
+    )
+    return sum(1 for _ in same)

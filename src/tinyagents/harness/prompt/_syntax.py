@@ -16,9 +16,9 @@ class Variable:
     name: str
 
 
-def is_name(text: str) -> bool:
+def is_name(text: object) -> bool:
     """Whether a variable may be called so."""
-    return _NAME.fullmatch(text) is not None
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 def parse(text: str, template: str) -> list[str | Variable]:
@@ -83,10 +83,10 @@ def _name_at(text: str, opening: int, template: str) -> tuple[str, int]:
     if not is_name(name):
         raise PromptError(
             f"the template `{template}`: {name[:_SHOWN]!r} at character {opening} is no name of a "
-            "variable, which is a letter, then letters, digits and `_`; literal braces are written "
-            "`\\{{`",
+            "variable, which is a letter from A to Z, then such letters, digits and `_`; literal braces "
+            "are written `\\{{`",
             template=template,
-            variable=name,
+            variable=name[:_SHOWN],
             reason="syntax",
         )
     return name, closing + 2

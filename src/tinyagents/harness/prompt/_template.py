@@ -1,12 +1,13 @@
 """A message with variables in it."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from ..errors import PromptError
 from ..message import AssistantMessage, BlockBase, SystemMessage, TextBlock, UserMessage
 from ._syntax import Variable, escape, parse
-from ._values import NO_VALUES, Values, check_known, is_blocks, listed, missing, value_text
+from ._values import NO_VALUES, Filling, Values, check_known, filling, listed, missing
 
 if TYPE_CHECKING:
     from ..context import RunContext
@@ -15,6 +16,7 @@ TemplateRole: TypeAlias = Literal["system", "user", "assistant"]
 """Who speaks in a rendered message."""
 
 _SHOWN = 40
+_UNNAMED = "template"
 _NOT_THERE: Final = object()
 
 
@@ -22,31 +24,32 @@ class PromptTemplate:
     r"""A message with variables, written ``{{name}}``; ``\{{`` is two braces. It never changes.
 
     Nothing in a template is executed, and what a value brings along is never read as a template.
-    A string goes in as it is, any other value as compact JSON. A block, such as an image, or a list
-    of them becomes a part of the message where its variable stands.
+    A string goes in as it is, and so does what JSON writes as a string, such as a date; any other
+    value is compact JSON. A block, such as an image, or a list of them becomes a part of the message
+    where its variable stands.
 
     Args:
-        content: The text, or texts and blocks in order.
+        content: The text, a block, or texts and blocks in order.
         role: Who speaks.
         defaults: Values of the variables that need not be given.
         name: What errors call it; by default its first words.
 
     Raises:
-        PromptError: A variable is not closed or has no proper name, a default belongs to none, or
-            there is no such role.
+        PromptError: A variable is not closed or has no proper name, a default belongs to none or
+            has no form as text, or there is no such role or content.
     """
 
-    __slots__ = ("_defaults", "_name", "_pieces", "_rendered", "_required", "_role", "_variables")
+    __slots__ = ("_defaults", "_name", "_pieces", "_rendered", "_role", "_variables")
 
     def __init__(
         self,
-        content: str | Sequence[str | BlockBase],
+        content: str | BlockBase | Sequence[str | BlockBase],
         *,
         role: TemplateRole = "user",
         defaults: Mapping[str, object] | None = None,
         name: str | None = None,
     ) -> None:
-        parts = [content] if isinstance(content, str) else list(content)
+        parts = _parts(content, name)
         self._name: str = _title(parts) if name is None else name
         if role not in get_args(TemplateRole):
             raise PromptError(
@@ -63,10 +66,8 @@ class PromptTemplate:
         self._variables: tuple[str, ...] = tuple(
             dict.fromkeys(piece.name for piece in self._pieces if isinstance(piece, Variable))
         )
-        self._defaults: dict[str, object] = dict(defaults or {})
-        check_known(self._defaults, self._variables, self._name)
-        self._required: tuple[str, ...] = tuple(
-            name for name in self._variables if name not in self._defaults
+        self._defaults: Mapping[str, Filling] = self._fillings(
+            NO_VALUES if defaults is None else defaults
         )
         # Without variables it is one message for good, which providers then encode only once.
         self._rendered = None if self._variables else self._render(NO_VALUES)
@@ -84,11 +85,15 @@ class PromptTemplate:
     @property
     def required(self) -> tuple[str, ...]:
         """The variables without a default."""
-        return self._required
+        return tuple(name for name in self._variables if name not in self._defaults)
 
     @staticmethod
     def escape(text: str) -> str:
-        """Return a template that renders to ``text``."""
+        """Return a template that renders to ``text``.
+
+        Within a longer template it is a part of its own: a backslash at its end would otherwise
+        escape a variable behind it.
+        """
         return escape(text)
 
     def __repr__(self) -> str:
@@ -138,6 +143,16 @@ class PromptTemplate:
                 found[name] = value
         return self.render_text(found)
 
+    def partial(self, values: Values, /) -> "PromptTemplate":
+        """Return the template with more defaults; where it has one already, these stand.
+
+        Raises:
+            PromptError: A value belongs to no variable, or has no form as text.
+        """
+        template = copy(self)
+        template._defaults = {**self._defaults, **self._fillings(values)}
+        return template
+
     def pick(self, values: Values) -> Values:
         """Return those of the values that belong to a variable of this template."""
         return {name: values[name] for name in self._variables if name in values}
@@ -152,16 +167,15 @@ class PromptTemplate:
             text.clear()
 
         for piece in self._pieces:
-            filled = self._value(piece.name, values) if isinstance(piece, Variable) else piece
+            filled = self._filling(piece.name, values) if isinstance(piece, Variable) else piece
+            if isinstance(filled, str):
+                text.append(filled)
+                continue
+            end_text()
             if isinstance(filled, BlockBase):
-                end_text()
                 blocks.append(filled)
-            elif is_blocks(filled):
-                end_text()
-                blocks.extend(filled)
             else:
-                name = piece.name if isinstance(piece, Variable) else ""
-                text.append(value_text(filled, name, self._name))
+                blocks.extend(filled)
         end_text()
         match self._role:
             case "system":
@@ -171,18 +185,43 @@ class PromptTemplate:
             case _:
                 return UserMessage(content=blocks)
 
-    def _value(self, name: str, values: Values) -> object:
+    def _filling(self, name: str, values: Values) -> Filling:
         if name in values:
-            return values[name]
+            return filling(values[name], name, self._name)
         if name not in self._defaults:
             raise missing(name, self._name)
         return self._defaults[name]
+
+    def _fillings(self, values: Values) -> dict[str, Filling]:
+        """Return what values are in this template, whatever becomes of the values later."""
+        check_known(values, self._variables, self._name)
+        return {name: filling(value, name, self._name) for name, value in values.items()}
+
+
+def _parts(content: object, name: str | None) -> Sequence[str | BlockBase]:
+    """Return the texts and blocks of a template."""
+    if isinstance(content, str | BlockBase):
+        return (content,)
+    if isinstance(content, list | tuple):
+        parts = cast("Sequence[Any]", content)
+        wrong = [part for part in parts if not isinstance(part, str | BlockBase)]
+    else:
+        parts, wrong = (), [content]
+    if wrong:
+        called = name or _UNNAMED
+        raise PromptError(
+            f"the template `{called}` is made of texts and blocks, not of a "
+            f"`{type(wrong[0]).__name__}`",
+            template=called,
+            reason="setting",
+        )
+    return tuple(parts)
 
 
 def _title(parts: Sequence[str | BlockBase]) -> str:
     """Return how a template begins."""
     text = next((part for part in parts if isinstance(part, str)), "")
-    first = " ".join(text[: 2 * _SHOWN].split())
+    first = " ".join(text[: 2 * _SHOWN].split()) or _UNNAMED
     return first if len(first) <= _SHOWN else f"{first[: _SHOWN - 1]}…"
 
 

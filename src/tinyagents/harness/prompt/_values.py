@@ -1,6 +1,6 @@
 """Values on their way into a template."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set as AbstractSet
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeGuard, cast
@@ -8,29 +8,39 @@ from typing import Any, Final, TypeAlias, TypeGuard, cast
 from pydantic_core import to_jsonable_python
 
 from ..errors import PromptError
-from ..message import BlockBase
-from ..text import dump_json
+from ..message import BlockBase, MessageBase
+from ..text import dump_json, encode_json
 
 Values: TypeAlias = Mapping[str, object]
 """What goes into a template, by the names of its variables."""
+
+Filling: TypeAlias = str | Sequence[BlockBase]
+"""What a value is in a message: text, or blocks."""
 
 NO_VALUES: Final[Values] = MappingProxyType({})
 
 
 def check_known(values: Values, known: Collection[str], template: str) -> None:
-    """Check that each value belongs to a variable.
+    """Check that values are a mapping, and that each belongs to a variable.
 
     Raises:
-        PromptError: There is no variable of a value's name.
+        PromptError: They are none, or there is no variable of a value's name.
     """
+    if not isinstance(cast("Any", values), Mapping):
+        raise PromptError(
+            f"the template `{template}`: values are a mapping from the names of variables, not a "
+            f"`{type(values).__name__}`",
+            template=template,
+            reason="value",
+        )
     for name in values:
         if name not in known:
-            near = get_close_matches(name, known, 1)
+            near = get_close_matches(str(name), known, 1)
             hint = f": is `{near[0]}` meant?" if near else f"; it has {listed(known)}"
             raise PromptError(
                 f"the template `{template}` has no variable `{name}`{hint}",
                 template=template,
-                variable=name,
+                variable=str(name),
                 reason="unknown",
             )
 
@@ -55,30 +65,76 @@ def unfit(name: str, template: str, why: str) -> PromptError:
     )
 
 
-def value_text(value: object, name: str, template: str) -> str:
-    """Return a string as it is, and any other value as compact JSON.
+def filling(value: object, name: str, template: str) -> Filling:
+    """Return what a value is in a message. It no longer depends on the value.
+
+    A string is text as it is, and so is what JSON writes as a string, such as a date. Of a block or
+    a list of blocks, the blocks. Any other value is compact JSON; sets are sorted, since their
+    order is another in each process.
 
     Raises:
-        PromptError: The value has no JSON form.
+        PromptError: The value has no JSON form, or holds blocks or messages among other things.
     """
     if isinstance(value, str):
-        return str(value)
+        # Not `str(value)`: that of a member of an enumeration is the member's name.
+        return str.__str__(value)
+    if isinstance(value, BlockBase):
+        return (value,)
+    if _is_blocks(value):
+        return tuple(value)
     try:
-        return dump_json(to_jsonable_python(value))
+        plain: object = to_jsonable_python(_steady(value))
+        return plain if isinstance(plain, str) else dump_json(plain)
+    except _NoText as exc:
+        raise unfit(name, template, str(exc)) from None
     except (TypeError, ValueError, RecursionError) as exc:
         # Not chained: what pydantic says of a value may show it.
         why = f"has no form as text ({type(exc).__name__}): it is a `{type(value).__name__}`"
         raise unfit(name, template, f"{why}; pass a string or a JSON value") from None
 
 
-def is_blocks(value: object) -> TypeGuard[Sequence[BlockBase]]:
-    """Whether a value is a list of blocks, such as images, with at least one."""
+def is_messages(value: object) -> TypeGuard[Sequence[MessageBase]]:
+    """Whether a value is a list of messages; an empty one is."""
+    if not isinstance(value, list | tuple):
+        return False
+    return all(isinstance(item, MessageBase) for item in cast("Sequence[Any]", value))
+
+
+def listed(names: Collection[str]) -> str:
+    """Return names for a message."""
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+class _NoText(Exception):
+    """A value holds what is no text; says what, and what helps."""
+
+
+def _is_blocks(value: object) -> TypeGuard[Sequence[BlockBase]]:
     if not isinstance(value, list | tuple):
         return False
     items = cast("Sequence[Any]", value)
     return bool(items) and all(isinstance(item, BlockBase) for item in items)
 
 
-def listed(names: Collection[str]) -> str:
-    """Return names for a message."""
-    return ", ".join(f"`{name}`" for name in names) or "none"
+def _steady(value: object) -> object:
+    """Return a value in a form that is the same each time that it is asked for."""
+    match value:
+        case BlockBase():
+            # As JSON it would be the bytes of an image in the middle of a text.
+            raise _NoText("holds a block among other things: pass the block, or a list of blocks")
+        case MessageBase():
+            raise _NoText("holds a message: use a `MessagesPlaceholder`")
+        case Iterator():
+            raise _NoText("can be read only once: pass a list")
+        case Mapping():
+            items = cast("Mapping[object, object]", value).items()
+            return {key: _steady(item) for key, item in items}
+        case list() | tuple():
+            return [_steady(item) for item in cast("Sequence[object]", value)]
+        case AbstractSet():
+            plain: list[object] = [
+                to_jsonable_python(_steady(item)) for item in cast("AbstractSet[object]", value)
+            ]
+            return sorted(plain, key=lambda item: encode_json(item, sort_keys=True))
+        case _:
+            return value

@@ -53,7 +53,7 @@ class WireMessage:
     has_marker: bool
     """That part carries one of the application's own."""
     marks: int
-    """How many parts carry one of the application's own."""
+    """How many of the application's own are in it."""
     files: bool
     """A part names an uploaded file."""
     container: str | None
@@ -102,7 +102,7 @@ class ContentEncoder:
             parts=[encode_json(part) for part in parts],
             markable=last,
             has_marker=last >= 0 and "cache_control" in parts[last],
-            marks=sum("cache_control" in part for part in parts),
+            marks=sum(map(marks_in, parts)),
             files=any(_has_file(part) for part in parts),
             container=as_text(container.get("id")),
         )
@@ -243,6 +243,20 @@ class ContentEncoder:
     ) -> InvalidRequestError:
         told = f" ({how})" if how else ""
         return self.refusal(f"a `{block.type}` block in {where}{told}")
+
+
+def marks_in(part: Mapping[str, JsonValue]) -> int:
+    """Return how many cache markers are in a part, on what it is made of too.
+
+    The results of a tool hold parts; so does a request, and a marker of its own stands for one on
+    the last part. Not looked into is what a tool was called with.
+    """
+    count = int(part.get("cache_control") is not None)
+    for name in ("content", "tools"):
+        inner = part.get(name)
+        if isinstance(inner, list):
+            count += sum(marks_in(each) for each in inner if isinstance(each, dict))
+    return count
 
 
 def _source(block: MediaBlock) -> JsonObject | None:

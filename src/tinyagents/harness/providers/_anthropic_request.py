@@ -20,7 +20,7 @@ from ..model import (
     told_format,
 )
 from ..text import JsonObject, encode_json
-from ._anthropic_content import ContentEncoder, WireMessage
+from ._anthropic_content import ContentEncoder, WireMessage, marks_in
 from ._anthropic_models import ClaudeTraits, MessagesPreset
 from ._anthropic_settings import check_options, output_format, settings_fields, without_limits
 from ._json import as_list, as_object, body_bytes
@@ -109,7 +109,8 @@ class MessagesEncoder:
             if not config:
                 request = told_format(request)
         wires = [self._wires.of(message, None) for message in request.messages]
-        marks = self._marks(request, wires, has_tools=bool(tools.tools))
+        left = _MOST_MARKS - marks_in(options) - sum(wire.marks for wire in wires)
+        marks = self._marks(request, wires, left, has_tools=bool(tools.tools))
         body: dict[str, Any] = {"model": self._model}
         fields, left_out = settings_fields(settings, self._traits, self._max_tokens, self._refusal)
         body.update(fields)
@@ -159,12 +160,12 @@ class MessagesEncoder:
         return self._content.encode(message)
 
     def _marks(
-        self, request: ModelRequest, wires: Sequence[WireMessage], *, has_tools: bool
+        self, request: ModelRequest, wires: Sequence[WireMessage], left: int, *, has_tools: bool
     ) -> frozenset[int]:
         """Return the positions of messages that end a cacheable segment; -1 stands for the tools.
 
-        What follows a segment that changes is never found in the cache, so marks end there. Of too
-        many the last count: each of them covers all before it.
+        What follows a segment that changes is never found in the cache, so marks end there. Where
+        too few are left, the last ones of the prompt count: each of them covers all before it.
         """
         ends: list[int] = []
         reached = 0
@@ -179,9 +180,11 @@ class MessagesEncoder:
             end = min(reached, len(wires)) - 1
             while end >= 0 and wires[end].markable < 0:
                 end -= 1
-            if end >= 0 and end not in ends:
+            if end >= 0 and end not in ends and not wires[end].has_marker:
                 ends.append(end)
-        left = max(0, _MOST_MARKS - sum(wire.marks for wire in wires))
+        if len(ends) > left:
+            # The provider puts the tools first and system messages next, wherever they stand here.
+            ends.sort(key=lambda end: (end >= 0 and request.messages[end].role != "system", end))
         return frozenset(ends[max(0, len(ends) - left) :])
 
     # Tools

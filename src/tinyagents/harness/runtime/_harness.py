@@ -492,7 +492,7 @@ class AgentHarness:
             options: Those of :meth:`invoke`.
 
         Raises:
-            InvalidRequestError: The input is empty, or cannot work.
+            InvalidRequestError: The input is empty, or cannot work; or a hook has stopped the call.
             TinyAgentsError: The call failed.
         """
         options.setdefault("tools", ())

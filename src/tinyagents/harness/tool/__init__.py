@@ -1,5 +1,6 @@
 """Tools: what models can call, how a call is checked, and how it runs."""
 
+from ._attempts import may_pass
 from ._context import InterruptSignal, ToolContext, ToolError
 from ._decorator import FunctionTool, ToolLike, as_tool, tool
 from ._display import call_detail, call_display, tool_label
@@ -42,6 +43,7 @@ __all__ = (
     "call_detail",
     "call_display",
     "cut_result",
+    "may_pass",
     "normalize_arguments",
     "tool",
     "tool_label",

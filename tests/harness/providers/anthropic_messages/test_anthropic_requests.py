@@ -23,6 +23,8 @@ from tinyagents.harness.message import (
     ReasoningBlock,
     SystemMessage,
     TextBlock,
+    ToolCallBlock,
+    ToolMessage,
     UserMessage,
 )
 from tinyagents.harness.model import (
@@ -126,7 +128,7 @@ async def test_each_stable_segment_ends_in_a_cache_marker(router: respx.MockRout
 async def test_a_built_prompt_is_marked_where_its_stable_segments_end(
     router: respx.MockRouter,
 ) -> None:
-    stable = PromptBuilder().push_system("You help.").push_tools([WEATHER])
+    stable = PromptBuilder().push_system("You help.").push_tools_segment([WEATHER])
     request = stable.push_instructions("Cite.").push_history([HI]).push_volatile("now").build()
     body = await body_of(
         router, model(), *request.messages, tools=request.tools, segments=request.segments
@@ -159,6 +161,61 @@ async def test_no_more_than_four_markers_are_sent_the_applications_own_included(
     body = await body_of(router, model(), *messages, segments=segments)
     marked = [part["text"] for part in body["messages"][0]["content"] if "cache_control" in part]
     assert marked == ["own", "2", "3", "4"]
+
+
+LAID_OUT = PromptBuilder().push_system("a").push_tools_segment([WEATHER]).push_instructions("b")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        # The provider's automatic caching takes one of the four.
+        {"cache_control": {"type": "ephemeral"}},
+        {"tools": [{"type": "web_search_20250305", "name": "web_search", **MARK}]},
+    ],
+)
+async def test_markers_among_the_options_count_too(
+    router: respx.MockRouter, options: dict[str, Any]
+) -> None:
+    request = LAID_OUT.push_instructions("c").build("hi")
+    settings = ModelSettings(provider_options=options)
+    wire = await body_of(
+        router,
+        model(),
+        *request.messages,
+        tools=request.tools,
+        segments=request.segments,
+        settings=settings,
+    )
+    assert str(wire).count("cache_control") == 4
+    assert "cache_control" not in wire["tools"][-1]
+    assert [MARK.items() <= each.items() for each in wire["system"]] == [True] * 3
+
+
+async def test_markers_within_a_result_of_a_tool_count_too(router: respx.MockRouter) -> None:
+    said = AssistantMessage(content=[ToolCallBlock(id="c", name="get_weather", arguments={})])
+    own = TextBlock(text="rain", provider_data={"anthropic": dict(MARK)})
+    result = ToolMessage(tool_call_id="c", content=[own, TextBlock(text="wind")])
+    request = LAID_OUT.push_instructions("c").push_history([HI, said, result]).build()
+    wire = await body_of(
+        router, model(), *request.messages, tools=request.tools, segments=request.segments
+    )
+    assert str(wire).count("cache_control") == 4
+
+
+async def test_a_segment_that_ends_in_a_marker_of_the_application_gets_no_second_one(
+    router: respx.MockRouter,
+) -> None:
+    own = TextBlock(text="own", provider_data={"anthropic": dict(MARK)})
+    request = (
+        LAID_OUT.push_instructions([SystemMessage(content=[own])]).push_instructions("d").build(HI)
+    )
+    wire = await body_of(
+        router, model(), *request.messages, tools=request.tools, segments=request.segments
+    )
+    # The tools lie before all of them, and yield first.
+    assert "cache_control" not in str(wire["tools"])
+    assert [each.get("cache_control") for each in wire["system"]] == [MARK["cache_control"]] * 4
 
 
 async def test_thinking_never_carries_a_marker(router: respx.MockRouter) -> None:

@@ -17,20 +17,39 @@ if TYPE_CHECKING:
     from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
     from ._message_trim import MessageTrimMiddleware
+    from ._model_call_limit import ModelCallLimitMiddleware
+    from ._model_fallback import ModelFallbackMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
     from ._output_compression import OutputCompressionMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
+    from ._rate_limit import RateLimitMiddleware
     from ._retrieval_compression import RetrievalCompressionMiddleware
+    from ._retry import RetryMiddleware
     from ._summarization import (
         ContextCompressionMiddleware,
         SummarizationMiddleware,
         SummaryFailurePolicy,
     )
+    from ._timeout import TimeoutMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
+    from ._tool_call_limit import ToolCallLimitMiddleware
+    from ._tool_error_policy import ToolErrorPolicyMiddleware, ToolErrorText
     from ._tool_policy import ToolPolicyMiddleware
+    from ._tool_retry import ToolRetryMiddleware
     from ._transcript_compression import TranscriptCompressionMiddleware
 
 _HOMES = {
+    "_tool_error_policy": (
+        "ToolErrorPolicyMiddleware",
+        "ToolErrorText",
+    ),
+    "_tool_retry": ("ToolRetryMiddleware",),
+    "_tool_call_limit": ("ToolCallLimitMiddleware",),
+    "_model_call_limit": ("ModelCallLimitMiddleware",),
+    "_rate_limit": ("RateLimitMiddleware",),
+    "_model_fallback": ("ModelFallbackMiddleware",),
+    "_timeout": ("TimeoutMiddleware",),
+    "_retry": ("RetryMiddleware",),
     "_output_compression": ("OutputCompressionMiddleware",),
     "_retrieval_compression": ("RetrievalCompressionMiddleware",),
     "_transcript_compression": ("TranscriptCompressionMiddleware",),
@@ -67,15 +86,24 @@ __all__ = (
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
     "MessageTrimMiddleware",
+    "ModelCallLimitMiddleware",
+    "ModelFallbackMiddleware",
     "ModelToolSelectionMiddleware",
     "OutputCompressionMiddleware",
     "PromptCacheGuardMiddleware",
+    "RateLimitMiddleware",
     "RetrievalCompressionMiddleware",
+    "RetryMiddleware",
     "SummarizationMiddleware",
     "SummaryFailurePolicy",
+    "TimeoutMiddleware",
     "ToolAllowlistMiddleware",
+    "ToolCallLimitMiddleware",
+    "ToolErrorPolicyMiddleware",
+    "ToolErrorText",
     "ToolPolicyMiddleware",
     "ToolPredicate",
+    "ToolRetryMiddleware",
     "ToolSelectionContext",
     "ToolSelector",
     "TranscriptCompressionMiddleware",

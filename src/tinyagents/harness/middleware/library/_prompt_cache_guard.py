@@ -1,14 +1,15 @@
 """Tells when a prompt stops being what a provider's prompt cache holds."""
 
-from collections import OrderedDict
-from typing import Any
+from typing import Any, Final
+
+from pydantic import ValidationError
 
 from ...context import RunContext
 from ...model import ModelRequest
 from ...prompt import PromptCacheLayout
 from .._base import Middleware
 
-_MOST_RUNS = 1024
+_NOTE: Final = "prompt_cache_guard"
 
 
 class PromptCacheGuardMiddleware(Middleware[Any]):
@@ -16,31 +17,27 @@ class PromptCacheGuardMiddleware(Middleware[Any]):
 
     Events: ``cache.layout_preserved``, ``cache.layout_changed`` or ``cache.prefix_invalidated``,
     one for each call but a run's first one; they hold ids and places, never content. Hooks:
-    ``before_model``, and ``after_agent`` and ``on_error`` to forget the run. It changes nothing,
-    and does not see what retries and fallbacks send. Register it last: it should see the request
-    as the other middlewares leave it.
+    ``before_model``. It changes nothing, and does not see what retries and fallbacks send. Register
+    it last: it should see the request as the other middlewares leave it.
 
-    Of runs that are abandoned it keeps the latest 1,024.
+    What it knows of a run it keeps with that run: digests, in the snapshot too, so that the first
+    call of a run that is resumed is compared with the last one before.
     """
-
-    def __init__(self) -> None:
-        self._last: OrderedDict[str, PromptCacheLayout] = OrderedDict()
 
     async def before_model(self, ctx: RunContext[Any], request: ModelRequest) -> None:
         """Compare the request with the one before."""
-        before = self._last.pop(ctx.run_id, None)
+        before = ctx.scratch.get(self) or _kept(ctx)
         layout = PromptCacheLayout.of(request, previous=before)
-        self._last[ctx.run_id] = layout
-        if len(self._last) > _MOST_RUNS:
-            self._last.popitem(last=False)
+        ctx.scratch[self] = layout
+        ctx.notes[_NOTE] = layout.dump()
         if before is not None:
             kind, payload = before.compare(layout).event()
             ctx.emit(kind, **payload)
 
-    async def after_agent(self, ctx: RunContext[Any], run: object) -> None:
-        """Forget the run."""
-        self._last.pop(ctx.run_id, None)
 
-    async def on_error(self, ctx: RunContext[Any], error: BaseException) -> None:
-        """Forget the run."""
-        self._last.pop(ctx.run_id, None)
+def _kept(ctx: RunContext[Any]) -> PromptCacheLayout | None:
+    """Return the layout that a run which was resumed has brought along."""
+    try:
+        return PromptCacheLayout.load(ctx.notes[_NOTE])
+    except (KeyError, ValidationError):
+        return None  # a new run, or a snapshot that somebody else wrote
