@@ -26,7 +26,7 @@ class Work:
     """How many characters of noise follow the number in each result."""
     window: int | None = None
     """The tokens that the model takes, where the agent is to keep inside them."""
-    asked_at: list[float] = field(default_factory=list, init=False)
+    asked_at: list[float] = field(default_factory=list[float], init=False)
     """When the model was asked, where there is a window."""
     model_calls: int = field(default=0, init=False)
     tool_calls: int = field(default=0, init=False)
