@@ -4,13 +4,17 @@ A suite is a class: give it a factory, and pytest runs all of its tests on what 
 pytest, which nothing else of the testkit does.
 """
 
+from ._call_counter import CallCounterConformance
 from ._chat_model import ChatModelConformance
 from ._http_chat_model import HttpChatModelConformance
+from ._rate_limiter import RateLimiterConformance
 from ._wire import WireAnswer, WireRequest, cut
 
 __all__ = (
+    "CallCounterConformance",
     "ChatModelConformance",
     "HttpChatModelConformance",
+    "RateLimiterConformance",
     "WireAnswer",
     "WireRequest",
     "cut",

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import anyio
 import pytest
@@ -21,6 +21,8 @@ from ...model import (
     merge_stream,
 )
 from .._script import Step
+
+T = TypeVar("T")
 
 plain_and_streamed = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 """Runs a test by ``invoke`` and by ``stream``."""
@@ -118,13 +120,11 @@ class ChatModelSuite:
 
 
 @asynccontextmanager
-async def entered(
-    made: ChatModel | AbstractAsyncContextManager[ChatModel],
-) -> AsyncGenerator[ChatModel]:
-    """Enter a model that can be entered, and leave any other as it is."""
+async def entered(made: T | AbstractAsyncContextManager[T]) -> AsyncGenerator[T]:
+    """Enter what can be entered, and leave anything else as it is."""
     if isinstance(made, AbstractAsyncContextManager):
-        async with made as model:
-            yield model
+        async with made as opened:
+            yield opened
     else:
         yield made
 
