@@ -1,8 +1,10 @@
 """Suites of tests for implementations of the library's protocols: see there for how."""
 
 from ..harness.testkit.conformance import (
+    CallCounterConformance,
     ChatModelConformance,
     HttpChatModelConformance,
+    RateLimiterConformance,
     ResponseCacheConformance,
     SummarizerConformance,
     WireAnswer,
@@ -11,8 +13,10 @@ from ..harness.testkit.conformance import (
 )
 
 __all__ = (
+    "CallCounterConformance",
     "ChatModelConformance",
     "HttpChatModelConformance",
+    "RateLimiterConformance",
     "ResponseCacheConformance",
     "SummarizerConformance",
     "WireAnswer",

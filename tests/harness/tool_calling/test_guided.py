@@ -424,6 +424,11 @@ async def test_closing_and_the_cache_identity_are_those_of_the_inner_model() -> 
     async with PromptGuidedModel(Closable([]), PFormatDialect()) as model:
         assert model.cache_identity == "abc+pformat"
     assert closed == [True]
-    bare = PromptGuidedModel(plain())
+
+    class Nameless:
+        def __init__(self, inner: ScriptedModel) -> None:
+            self.profile, self.invoke, self.stream = inner.profile, inner.invoke, inner.stream
+
+    bare = PromptGuidedModel(Nameless(plain()))
     assert not hasattr(bare, "cache_identity")
     await bare.aclose()
