@@ -424,6 +424,14 @@ async def test_closing_and_the_cache_identity_are_those_of_the_inner_model() -> 
     async with PromptGuidedModel(Closable([]), PFormatDialect()) as model:
         assert model.cache_identity == "abc+pformat"
     assert closed == [True]
-    bare = PromptGuidedModel(plain())
+
+    class Nameless:
+        """A model of somebody's own that does not say who answers."""
+
+        profile = plain().profile
+        invoke = plain().invoke
+        stream = plain().stream
+
+    bare = PromptGuidedModel(Nameless())
     assert not hasattr(bare, "cache_identity")
     await bare.aclose()
