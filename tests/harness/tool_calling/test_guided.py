@@ -426,9 +426,12 @@ async def test_closing_and_the_cache_identity_are_those_of_the_inner_model() -> 
     assert closed == [True]
 
     class Nameless:
-        def __init__(self, inner: ScriptedModel) -> None:
-            self.profile, self.invoke, self.stream = inner.profile, inner.invoke, inner.stream
+        """A model of somebody's own that does not say who answers."""
 
-    bare = PromptGuidedModel(Nameless(plain()))
+        profile = plain().profile
+        invoke = plain().invoke
+        stream = plain().stream
+
+    bare = PromptGuidedModel(Nameless())
     assert not hasattr(bare, "cache_identity")
     await bare.aclose()
