@@ -158,16 +158,15 @@ class _CachedCall:
         return await ask_once(self.run, self.call, binding, self.fitted.request)
 
     def _hit(self, stored: ModelResponse, *, shared: bool) -> ModelResponse:
-        """Make a stored response the answer of this call."""
+        """Make a stored response, which is this call's own, its answer."""
         run = self.run
         run.snapshot.counters.cache_hits += 1
         run.ctx.emit(
             "cache.hit", call_id=self.call.id, key=self.key, shared=shared, usage=stored.usage
         )
-        response = replace(
-            stored, attempts=1, timing=Timing(), served_from_cache=True, cache_key=self.key
-        )
-        return answered(response, self.binding, self.fitted)
+        stored.attempts, stored.timing = 1, Timing()
+        stored.served_from_cache, stored.cache_key = True, self.key
+        return answered(stored, self.binding, self.fitted)
 
     def _may_be_stored(self, response: ModelResponse) -> bool:
         """Whether an answer is a whole one of the very model that the key is about."""

@@ -9,7 +9,7 @@ from ..clock import Clock, SystemClock
 from ..errors import ConfigurationError
 from ..model import ModelResponse
 from ._flight import SingleFlight
-from ._stored import decode_response, encode_response
+from ._stored import KeptResponse
 from ._types import CacheStats
 
 _MIB = 1024 * 1024
@@ -17,7 +17,7 @@ _MIB = 1024 * 1024
 
 @dataclass(slots=True)
 class _Entry:
-    data: bytes
+    kept: KeptResponse
     expires: float
     """On the monotonic clock."""
 
@@ -25,7 +25,7 @@ class _Entry:
 class InMemoryResponseCache:
     """Keeps the responses that were used last, in this process.
 
-    Entries are bytes, so that nobody changes them; those that expire go when they are asked for. It
+    Nobody who is given an entry can change it; those that expire go when they are asked for. It
     may be used from several event loops and threads at once.
 
     Args:
@@ -65,7 +65,7 @@ class InMemoryResponseCache:
                 return None
             self._entries.move_to_end(key)
             self._hits += 1
-        return decode_response(entry.data)
+        return entry.kept.response()
 
     async def put(self, key: str, response: ModelResponse, *, ttl: float | None = None) -> None:
         """Keep a response; the ones that were not used for longest make room for it.
@@ -73,12 +73,12 @@ class InMemoryResponseCache:
         Raises:
             ValueError: Something in the response has no form in JSON.
         """
-        data = encode_response(response)
+        kept = KeptResponse(response)
         expires = math.inf if ttl is None else self._clock.monotonic() + ttl
         with self._lock:
             self._drop(key)
-            self._entries[key] = _Entry(data, expires)
-            self._bytes += len(data)
+            self._entries[key] = _Entry(kept, expires)
+            self._bytes += len(kept.data)
             self._writes += 1
             while len(self._entries) > 1 and (
                 len(self._entries) > self._max_entries or self._bytes > self._max_bytes
@@ -116,4 +116,4 @@ class InMemoryResponseCache:
     def _drop(self, key: str) -> None:
         gone = self._entries.pop(key, None)
         if gone is not None:
-            self._bytes -= len(gone.data)
+            self._bytes -= len(gone.kept.data)

@@ -53,6 +53,45 @@ def decode_response(data: bytes) -> ModelResponse:
     return ModelResponse(**{name: getattr(stored, name) for name in _KEPT})
 
 
+class KeptResponse:
+    """A response in its stored form, which gives equal responses of the caller's own."""
+
+    __slots__ = ("_plain", "data")
+
+    def __init__(self, response: ModelResponse) -> None:
+        self.data: bytes = encode_response(response)
+        """Its stored form."""
+        decoded = decode_response(self.data)
+        self._plain: ModelResponse | None = decoded if _is_plain(decoded) else None
+
+    def response(self) -> ModelResponse:
+        """Return the response; each time a new object, in which nothing is shared that can change."""
+        plain = self._plain
+        if plain is None:
+            return decode_response(self.data)
+        message = plain.message
+        return ModelResponse(
+            message.model_copy(update={"content": message.content.copy()}),
+            plain.finish_reason,
+            plain.raw_finish_reason,
+            plain.response_id,
+            plain.model,
+            notices=plain.notices,
+            request_id=plain.request_id,
+            continue_turn=plain.continue_turn,
+        )
+
+
+def _is_plain(response: ModelResponse) -> bool:
+    """Whether nothing in a response can be changed but the list of its blocks."""
+    message = response.message
+    return (
+        not (response.raw or response.safety or message.provider_data)
+        and all(block.provider_data is None for block in message.content)
+        and all(block.type in ("text", "reasoning", "citation") for block in message.content)
+    )
+
+
 def is_storable(response: ModelResponse) -> bool:
     """Whether a response may answer later calls: it is whole, and what the model wanted to say.
 
