@@ -166,7 +166,10 @@ def _discard(run: LoopRun, call: OpenCall, error: ModelError) -> None:
         return
     record_usage(run, call, partial_usage(merger))
     if run.feed is not None:
-        run.feed.message_discarded(call.id, error_text(error))
+        reason = error_text(error)
+        if run.redaction is not None:
+            reason = run.redaction.text(reason)
+        run.feed.message_discarded(call.id, reason)
 
 
 def _ask(

@@ -32,6 +32,11 @@ async def call_model(run: LoopRun) -> Phase:
         if ctx.control is not None or ctx.cancellation.cancelled:
             return "call_model"
         request.messages = repair_messages(request.messages).messages
+    if run.redaction is not None:
+        request.messages = run.redaction.messages(request.messages)
+        run.redaction.check()
+        if ctx.control is not None:
+            return "call_model"
     binding = choose_model(run, request)
     if run.output is not None:
         plan_output(run, run.output, request, binding)

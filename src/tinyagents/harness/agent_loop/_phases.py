@@ -69,7 +69,7 @@ def _apply_control(run: LoopRun, control: Control) -> Phase:
         case StopWithFinal(text=text):
             detail = text if run.policy.capture.model_io else None
             ctx.emit("control.applied", control=control.label, detail=detail)
-            snapshot.final_text = text
+            snapshot.final_text = text if run.redaction is None else run.redaction.text(text)
             return stop(run, "stop_with_final")
         case Interrupt():
             ctx.emit("control.applied", control=control.label, detail=control.message)
@@ -141,7 +141,12 @@ def _limit_over(run: LoopRun, kind: LimitKind, maximum: int) -> Phase:
 async def start(run: LoopRun) -> Phase:
     """Announce the run, check what it was given, and let hooks prepare it."""
     ctx, snapshot = run.ctx, run.snapshot
+    redaction = run.redaction
+    if redaction is not None:
+        snapshot.messages = redaction.messages(snapshot.messages)
     ctx.emit("run.started")
+    if redaction is not None:
+        redaction.check()
     if ctx.depth > run.limits.max_depth:
         raise SubAgentDepthError(
             f"a run at depth {ctx.depth} is deeper than `RunLimits.max_depth` allows "

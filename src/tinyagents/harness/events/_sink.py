@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, overload
 
 from ..clock import Clock
@@ -43,6 +43,8 @@ class EventOrigin:
     tags: tuple[str, ...] = ()
     cause: str | None = None
     """The id of the event that led to this run, as a tool call does for a sub-agent."""
+    redact: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
+    """Hides what must not be seen in the texts of the run's events."""
 
 
 _Record: TypeAlias = tuple[int, int, str, EventOrigin, dict[str, Any]]
@@ -165,7 +167,7 @@ class EventSink:
         return list(self._built)
 
     def _build(self, record: _Record) -> "AgentEvent":
-        from ._kinds import event_class
+        from ._kinds import event_class, redacted_payload
 
         offset, time_ms, kind, origin, payload = record
         # Errors quote what files and servers say, which need not be text that can be stored.
@@ -173,7 +175,10 @@ class EventSink:
             name: clean_text(value) if value.__class__ is str else value
             for name, value in payload.items()
         }
-        return event_class(kind)(
+        made = event_class(kind)
+        if origin.redact is not None:
+            fields = redacted_payload(made, fields, origin.redact)
+        return made(
             id=f"{self._id}-evt-{offset}",
             offset=offset,
             time_ms=time_ms,

@@ -13,7 +13,7 @@ from ..errors import ConfigurationError
 from ..message import Message
 from ..text import error_text
 from ..tool import InterruptSignal
-from ._base import DeltaFilter, Middleware
+from ._base import DeltaFilter, Middleware, Redaction
 
 _log = logging.getLogger("tinyagents.middleware")
 
@@ -28,6 +28,7 @@ HOOKS = (
     "compact",
     "before_model",
     "filter_deltas",
+    "redaction",
     "on_model_delta",
     "after_model",
     "before_tool",
@@ -40,7 +41,7 @@ HOOKS = (
     "wrap_tool",
 )
 
-_PLAIN = ("filter_deltas", "on_tool_delta")
+_PLAIN = ("filter_deltas", "on_tool_delta", "redaction")
 """Hooks that are no coroutines."""
 
 
@@ -54,6 +55,7 @@ class MiddlewareStack:
     compact: tuple[Hook, ...]
     before_model: tuple[Hook, ...]
     filter_deltas: tuple[tuple[str, Callable[[RunContext[Any]], DeltaFilter | None]], ...]
+    redaction: tuple[tuple[str, Callable[[RunContext[Any]], Redaction | None]], ...]
     on_model_delta: tuple[Hook, ...]
     after_model: tuple[Hook, ...]
     before_tool: tuple[Hook, ...]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._human_approval import HumanApprovalMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
+    from ._redaction import RedactionMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
     from ._tool_policy import ToolPolicyMiddleware
 
@@ -31,6 +32,7 @@ _HOMES = {
     "_human_approval": ("HumanApprovalMiddleware",),
     "_model_selection": ("ModelToolSelectionMiddleware",),
     "_prompt_cache_guard": ("PromptCacheGuardMiddleware",),
+    "_redaction": ("RedactionMiddleware",),
     "_tool_allowlist": ("ToolAllowlistMiddleware",),
     "_tool_policy": ("ToolPolicyMiddleware",),
 }
@@ -43,6 +45,7 @@ __all__ = (
     "HumanApprovalMiddleware",
     "ModelToolSelectionMiddleware",
     "PromptCacheGuardMiddleware",
+    "RedactionMiddleware",
     "ToolAllowlistMiddleware",
     "ToolPolicyMiddleware",
     "ToolPredicate",
