@@ -270,6 +270,22 @@ class ToolRefused(AgentEvent, frozen=True):
     reason: str
 
 
+class GuardrailTriggered(AgentEvent, frozen=True):
+    """A guard did not simply let something pass. What it was is not told."""
+
+    kind: Literal["guardrail.triggered"] = "guardrail.triggered"
+    by: str
+    """The middleware."""
+    guard: str
+    stage: Literal["input", "output", "tool_arguments", "tool_results"]
+    action: Literal["flag", "replace", "block"]
+    reason: str | None = None
+    call_id: str | None = None
+    """The tool call that it is about."""
+    error_kind: str | None = None
+    """What the guard raised, where it failed to judge."""
+
+
 class ToolStarted(AgentEvent, frozen=True):
     """A tool call was admitted and begins."""
 

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
         ToolSelectionContext,
     )
     from ._dynamic_selection import DynamicToolSelectionMiddleware, ToolSelector
+    from ._guardrail import GuardrailMiddleware
+    from ._guards import Guard, GuardAction, Guarded, GuardStage, GuardVerdict, model_guard
     from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
     from ._model_selection import ModelToolSelectionMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
-    from ._redaction import RedactionMiddleware
+    from ._redaction import RedactionMiddleware, RedactionStage
+    from ._streaming_delta_compression import DeltaUnit, StreamingDeltaCompressionMiddleware
     from ._tool_allowlist import ToolAllowlistMiddleware
     from ._tool_policy import ToolPolicyMiddleware
 
@@ -28,11 +31,14 @@ _HOMES = {
         "ToolSelectionContext",
     ),
     "_dynamic_selection": ("DynamicToolSelectionMiddleware", "ToolSelector"),
+    "_guardrail": ("GuardrailMiddleware",),
+    "_guards": ("Guard", "GuardAction", "GuardStage", "GuardVerdict", "Guarded", "model_guard"),
     "_handoff": ("HandoffMiddleware",),
     "_human_approval": ("HumanApprovalMiddleware",),
     "_model_selection": ("ModelToolSelectionMiddleware",),
     "_prompt_cache_guard": ("PromptCacheGuardMiddleware",),
-    "_redaction": ("RedactionMiddleware",),
+    "_redaction": ("RedactionMiddleware", "RedactionStage"),
+    "_streaming_delta_compression": ("DeltaUnit", "StreamingDeltaCompressionMiddleware"),
     "_tool_allowlist": ("ToolAllowlistMiddleware",),
     "_tool_policy": ("ToolPolicyMiddleware",),
 }
@@ -40,17 +46,27 @@ _HOMES = {
 __all__ = (
     "ArtifactMiddleware",
     "ContextualToolSelectionMiddleware",
+    "DeltaUnit",
     "DynamicToolSelectionMiddleware",
+    "Guard",
+    "GuardAction",
+    "GuardStage",
+    "GuardVerdict",
+    "Guarded",
+    "GuardrailMiddleware",
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
     "ModelToolSelectionMiddleware",
     "PromptCacheGuardMiddleware",
     "RedactionMiddleware",
+    "RedactionStage",
+    "StreamingDeltaCompressionMiddleware",
     "ToolAllowlistMiddleware",
     "ToolPolicyMiddleware",
     "ToolPredicate",
     "ToolSelectionContext",
     "ToolSelector",
+    "model_guard",
 )
 
 if not TYPE_CHECKING:

@@ -3,29 +3,25 @@
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-import anyio
 from pydantic import BaseModel, Field
 
-from ...concurrency import DeadlineExpired, within
 from ...context import RunContext
-from ...cost import CostTotals, estimate_cost
 from ...errors import ConfigurationError, RunCancelledError
-from ...message import Message, SystemMessage, UserMessage
+from ...message import Message
 from ...model import (
     ChatModel,
     ModelRequest,
-    ModelResponse,
     ModelSettings,
     ToolSchema,
-    fit_request,
 )
 from ...structured import OutputSpec
 from ...text import error_text
 from .._base import Middleware
 from .._hiding import hide_tools, known_tools
+from ._asking import ask_model
 
 _log = logging.getLogger("tinyagents.middleware")
 
@@ -124,7 +120,15 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
     ) -> frozenset[str] | None:
         """Return the names that the model chooses; ``None`` where that fails."""
         try:
-            answer = await self._ask(ctx, _question(messages, tools))
+            answer = await ask_model(
+                ctx,
+                self._model,
+                _spec(),
+                _question(messages, tools),
+                instructions=self._instructions,
+                settings=self._settings,
+                seconds=self._timeout,
+            )
         except RunCancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - choosing only saves tokens, and is no reason to fail
@@ -139,44 +143,6 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
         known = {schema.name for schema in tools}
         names = dict.fromkeys(name for name in answer.tools if name in known)
         return frozenset(list(names)[: self._max_tools])
-
-    async def _ask(self, ctx: RunContext[Any], question: str) -> ChosenTools:
-        spec, profile = _spec(), self._model.profile
-        request = ModelRequest(
-            [SystemMessage(content=self._instructions), UserMessage(content=question)],
-            settings=self._settings,
-        )
-        if spec.strategy_for(profile) == "native":
-            request.response_format = spec.response_format()
-        else:
-            request.tools, request.tool_choice = (spec.tool_schema(),), "required"
-        fitted = fit_request(request, profile, "degrade").request
-        try:
-            response = await within(self._timeout, partial(self._model.invoke, fitted, ctx=ctx))
-        except (DeadlineExpired, anyio.get_cancelled_exc_class()):
-            # A provider that was asked and cut off may bill it all the same: that is not nothing.
-            ctx.add_usage(None)
-            raise
-        self._account(ctx, response)
-        for call in response.message.tool_calls:
-            if call.invalid is None:
-                return spec.check(call.arguments)
-        return spec.parse(response.text)[1]
-
-    def _account(self, ctx: RunContext[Any], response: ModelResponse) -> None:
-        """Count what the choice took for the run."""
-        usage, profile = response.usage, self._model.profile
-        model = profile.model or type(self._model).__name__
-        ctx.add_usage(usage)
-        if usage is None:
-            return
-        ctx.emit("usage.recorded", model=model, usage=usage)
-        if profile.pricing is None:
-            return
-        cost = estimate_cost(profile.pricing, usage)
-        ctx.add_cost(cost)
-        if cost != CostTotals.ZERO:
-            ctx.emit("cost.recorded", model=model, cost=cost)
 
 
 @cache
