@@ -123,8 +123,8 @@ def map_texts(value: Any, change: Callable[[str], str], *, numbers: bool = False
     if isinstance(value, list | tuple):
         given = cast("Sequence[Any]", value)
         items = [map_texts(item, change, numbers=numbers) for item in given]
-        if all(new is old for new, old in zip(items, value, strict=True)):
-            return cast("Any", value)
+        if all(new is old for new, old in zip(items, given, strict=True)):
+            return given
         return items if isinstance(value, list) else tuple(items)
     if numbers and value.__class__ in (int, float):
         digits = repr(value)

@@ -107,6 +107,7 @@ EXTRA = [
     "tool.cancelled",
     "tool.interrupted",
     "tool.injected_dropped",
+    "guardrail.triggered",
     "tool.refused",
     "tool.selection_failed",
     "messages.repaired",
@@ -117,6 +118,8 @@ EXTRA = [
 ]
 
 SAMPLES: dict[str, Any] = {
+    "guard": "no_prices",
+    "stage": "input",
     "error": "went wrong",
     "error_kind": "server",
     "call_id": "c1",

@@ -12,6 +12,7 @@ from tinyagents.harness.errors import (
     ServerError,
     ToolRefusedError,
 )
+from tinyagents.harness.events import GuardrailTriggered
 from tinyagents.harness.message import dump_messages
 from tinyagents.harness.middleware import (
     Guard,
@@ -76,7 +77,7 @@ async def outcome(
 
 
 def actions(run: AgentRun[Any, Any]) -> list[tuple[str, str]]:
-    return [(e.stage, e.action) for e in run.events if e.kind == "guardrail.triggered"]
+    return [(e.stage, e.action) for e in run.events if isinstance(e, GuardrailTriggered)]
 
 
 both_ways = pytest.mark.parametrize("streamed", [True, False])
@@ -267,7 +268,7 @@ async def test_a_model_judges_by_a_rule_and_its_tokens_are_counted() -> None:
         await agent.invoke(None, "go")
     run = caught.value.run
     assert run is not None
-    assert [e.guard for e in run.events if e.kind == "guardrail.triggered"] == ["polite"]
+    assert [e.guard for e in run.events if isinstance(e, GuardrailTriggered)] == ["polite"]
     assert len([e for e in run.events if e.kind == "usage.recorded"]) == 2
     assert "Be polite." in judge.requests[0].messages[0].text
 

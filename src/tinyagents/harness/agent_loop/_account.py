@@ -122,6 +122,7 @@ def _keep_what_came(run: LoopRun, call: OpenCall, *, cancelled: bool) -> None:
         # A hook failed over an answer that was paid for.
         if run.redaction is not None:
             response.message = run.redaction.message(response.message)
+            response.raw, response.safety = run.hide(response.raw), run.hide(response.safety)
         run.snapshot.messages.append(_take_calls(run, response.message))
         if (unpaid := call.unpaid(response)) is not None:
             record_usage(run, call, unpaid.message.usage)

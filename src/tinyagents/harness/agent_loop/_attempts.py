@@ -166,10 +166,7 @@ def _discard(run: LoopRun, call: OpenCall, error: ModelError) -> None:
         return
     record_usage(run, call, partial_usage(merger))
     if run.feed is not None:
-        reason = error_text(error)
-        if run.redaction is not None:
-            reason = run.redaction.text(reason)
-        run.feed.message_discarded(call.id, reason)
+        run.feed.message_discarded(call.id, run.hide(error_text(error)))
 
 
 def _ask(

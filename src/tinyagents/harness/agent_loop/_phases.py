@@ -69,23 +69,23 @@ def _apply_control(run: LoopRun, control: Control) -> Phase:
         case StopWithFinal(text=text):
             detail = text if run.policy.capture.model_io else None
             ctx.emit("control.applied", control=control.label, detail=detail)
-            snapshot.final_text = text if run.redaction is None else run.redaction.text(text)
+            snapshot.final_text = run.hide(text)
             return stop(run, "stop_with_final")
         case Interrupt():
             ctx.emit("control.applied", control=control.label, detail=control.message)
             number = len(snapshot.answers) + len(snapshot.interrupts)
             request = InterruptRequest(
                 f"{ctx.run_id}.control.{number}",
-                {"message": control.message, "payload": control.payload},
+                run.hide({"message": control.message, "payload": control.payload}),
             )
             snapshot.interrupts = [request]
             snapshot.resume_phase = snapshot.phase
-            snapshot.status, snapshot.reason = "interrupted", control.message
+            snapshot.status, snapshot.reason = "interrupted", run.hide(control.message)
             return "finish"
         case Pause(reason=reason):
             ctx.emit("control.applied", control=control.label, detail=reason)
             snapshot.resume_phase = snapshot.phase
-            snapshot.status, snapshot.reason = "paused", reason
+            snapshot.status, snapshot.reason = "paused", run.hide(reason)
             return "finish"
         case Jump(to=to):
             ctx.emit("control.applied", control=control.label, detail=to)

@@ -31,6 +31,7 @@ from ..model import (
 )
 from ..policy import RunPolicy
 from ..structured import OutputSpec
+from ..text import map_texts
 from ..tool import BoundCall, Tool, ToolRegistry, ToolResult
 from ..workspace import WorkspaceDescriptor, WorkspaceIsolation
 from ._result import AgentRun
@@ -221,6 +222,10 @@ class LoopRun:
         self.slots: list[CallSlot] = []
         self.call_ids: dict[str, int] = {}
         """The ids of tool calls that are taken, each with how many numbers were tried on it."""
+
+    def hide(self, value: Any) -> Any:
+        """Return a text, or a JSON value, without what must not be seen of it."""
+        return value if self.redaction is None else map_texts(value, self.redaction.text)
 
     def _begin_redaction(self) -> None:
         from ._redaction import RunRedaction, hidden_by

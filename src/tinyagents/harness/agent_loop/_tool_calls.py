@@ -279,7 +279,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
     except InterruptSignal as signal:
         if signal.interrupt_id:
             slot.pending.interrupt = InterruptRequest(
-                signal.interrupt_id, signal.payload, call_id=call.id, tool_name=tool.name
+                signal.interrupt_id, run.hide(signal.payload), call_id=call.id, tool_name=tool.name
             )
         slot.pending.state = "waiting"
     except ToolError as told:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, overload
 
 from ..clock import Clock
@@ -45,6 +45,15 @@ class EventOrigin:
     """The id of the event that led to this run, as a tool call does for a sub-agent."""
     redact: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
     """Hides what must not be seen in the texts of the run's events."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A chunk can be sent to another process; what hides its run's events cannot, nor need it.
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.redact = None
+        for name, value in state.items():
+            setattr(self, name, value)
 
 
 _Record: TypeAlias = tuple[int, int, str, EventOrigin, dict[str, Any]]

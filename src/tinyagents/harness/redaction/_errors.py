@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from ..text import error_text, map_texts
 
@@ -35,14 +35,16 @@ def _clean(text: Callable[[str], str], error: BaseException, seen: set[int]) -> 
         return
     seen.add(id(error))
     _clean_values(text, error)
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
+    for inner in cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
+        if isinstance(cast("object", inner), BaseException):
             _clean(text, inner, seen)
     for link in ("__cause__", "__context__"):
         linked = getattr(error, link)
         if linked is None:
             continue
         _clean(text, linked, seen)
+        # A run inside this one has put its transcript there, which is its own and not looked at here.
+        linked.__dict__.pop("run", None)
         if _shows(text, linked):
             suppressed = error.__suppress_context__
             setattr(error, link, None)
@@ -59,6 +61,8 @@ def _clean_values(text: Callable[[str], str], error: BaseException) -> None:
     if args is not error.args:
         error.args = args
     names = [name for name in getattr(error, "__dict__", ()) if name != "run"]
+    if isinstance(error, OSError):
+        names += ("strerror", "filename", "filename2")
     for cls in type(error).__mro__:
         slots: Any = cls.__dict__.get("__slots__", ())
         names += (slots,) if isinstance(slots, str) else slots

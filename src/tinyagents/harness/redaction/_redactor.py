@@ -148,7 +148,7 @@ class Redactor:
             while name != key and (name in cleaned or name in items):
                 name, count = f"{new} {count}", count + 1
             cleaned[name] = self._with_keys(item, found)
-        return value if list(cleaned) == list(items) and cleaned == value else cleaned
+        return cleaned
 
     def find(self, text: str) -> list[Match]:
         """Return what is found, in order, without overlaps and without the masks."""

@@ -80,8 +80,9 @@ class RedactionMiddleware(Middleware[Any]):
             raise ConfigurationError(
                 f"`apply_to` is a set of {', '.join(_STAGES)}, not {apply_to!r}"
             )
-        self._stages = frozenset(apply_to)
-        self._blocked_text = blocked_text
+        self.stages: frozenset[RedactionStage] = frozenset(apply_to)
+        """Where it looks."""
+        self.blocked_text: str | None = blocked_text
         self.counts: Counter[str] = Counter()
         """How many matches were replaced in all runs, by label; in streams and events none is counted twice."""
 
@@ -101,15 +102,15 @@ class RedactionMiddleware(Middleware[Any]):
 
     def filter_deltas(self, ctx: RunContext[Any]) -> "_RedactingDeltas | None":
         """Hold back what may become a match; calls are held until they are whole."""
-        if not self._stages & {"output", "tool_arguments"}:
+        if not self.stages & {"output", "tool_arguments"}:
             return None
-        return _RedactingDeltas(self.redactor, self._stages)
+        return _RedactingDeltas(self.redactor, self.stages)
 
     async def after_model(self, ctx: RunContext[Any], response: ModelResponse) -> None:
         """Clean the answer, and what else the provider said."""
         run = self._of(ctx)
         response.message = run.message(response.message)
-        if "output" in self._stages:
+        if "output" in self.stages:
             response.raw = self.redactor.json(response.raw)
             response.safety = self.redactor.json(response.safety)
             response.structured = self.redactor.json(response.structured)
@@ -119,7 +120,7 @@ class RedactionMiddleware(Middleware[Any]):
 
     async def before_tool(self, ctx: RunContext[Any], call: ToolCall) -> None:
         """Clean the arguments, which a person or a hook may have changed."""
-        if "tool_arguments" in self._stages:
+        if "tool_arguments" in self.stages:
             run = self._of(ctx)
             call.arguments = run.count(
                 "tool_arguments", lambda found: self.redactor.json(call.arguments, found)
@@ -128,12 +129,12 @@ class RedactionMiddleware(Middleware[Any]):
 
     def on_tool_delta(self, ctx: RunContext[Any], delta: ToolDelta) -> None:
         """Clean what a running tool reports."""
-        if "tool_results" in self._stages:
+        if "tool_results" in self.stages:
             delta.content = self.redactor.text(delta.content)
 
     async def after_tool(self, ctx: RunContext[Any], call: ToolCall, result: ToolResult) -> None:
         """Clean what a tool gives: its content, value, summary and references."""
-        if "tool_results" not in self._stages:
+        if "tool_results" not in self.stages:
             return
         run, redactor = self._of(ctx), self.redactor
 
@@ -153,7 +154,7 @@ class _RunRedaction:
     def __init__(self, middleware: RedactionMiddleware, ctx: RunContext[Any]) -> None:
         self._middleware = middleware
         self._redactor = middleware.redactor
-        self._stages = middleware._stages
+        self._stages = middleware.stages
         self._ctx = ctx
         self.found: Counter[str] = Counter()
         self._blocked: tuple[RedactionStage, tuple[str, ...]] | None = None
@@ -192,7 +193,7 @@ class _RunRedaction:
         if blocked is None:
             return
         stage, labels = blocked
-        text = self._middleware._blocked_text
+        text = self._middleware.blocked_text
         if text is not None:
             self._ctx.request_control(StopWithFinal(text))
             return
