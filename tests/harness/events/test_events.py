@@ -119,6 +119,7 @@ EXTRA = [
 
 SAMPLES: dict[str, Any] = {
     "guard": "no_prices",
+    "verdict": "block",
     "stage": "input",
     "error": "went wrong",
     "error_kind": "server",

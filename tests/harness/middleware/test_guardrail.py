@@ -77,7 +77,7 @@ async def outcome(
 
 
 def actions(run: AgentRun[Any, Any]) -> list[tuple[str, str]]:
-    return [(e.stage, e.action) for e in run.events if isinstance(e, GuardrailTriggered)]
+    return [(e.stage, e.verdict) for e in run.events if isinstance(e, GuardrailTriggered)]
 
 
 both_ways = pytest.mark.parametrize("streamed", [True, False])

@@ -278,7 +278,7 @@ class GuardrailTriggered(AgentEvent, frozen=True):
     """The middleware."""
     guard: str
     stage: Literal["input", "output", "tool_arguments", "tool_results"]
-    action: Literal["flag", "replace", "block"]
+    verdict: Literal["flag", "replace", "block"]
     reason: str | None = None
     call_id: str | None = None
     """The tool call that it is about."""

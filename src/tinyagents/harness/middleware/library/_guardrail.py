@@ -188,7 +188,7 @@ class GuardrailMiddleware(Middleware[Any]):
                 by=self.name,
                 guard=name,
                 stage=guarded.stage,
-                action=verdict.action,
+                verdict=verdict.action,
                 reason=verdict.reason,
                 call_id=guarded.call.id if guarded.call is not None else None,
                 error_kind=error_kind,
