@@ -131,7 +131,7 @@ def map_texts(value: Any, change: Callable[[str], str], *, numbers: bool = False
         new = change(digits)
         return value if new == digits else new
     if isinstance(value, Mapping):
-        given_pairs: Mapping[Any, Any] = value
+        given_pairs = cast("Mapping[Any, Any]", cast("object", value))
         pairs = {key: map_texts(item, change, numbers=numbers) for key, item in given_pairs.items()}
         return pairs if any(pairs[key] is not given_pairs[key] for key in pairs) else given_pairs
     return value

@@ -1,6 +1,7 @@
 """Redaction of whole runs: nothing of a secret is in anything that comes out of one."""
 
 import logging
+import pickle
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tinyagents import (
     AgentHarness,
     AssistantMessage,
+    Interrupt,
     Pause,
     RunContext,
     TextBlock,
@@ -394,3 +396,16 @@ def test_a_message_without_a_match_is_the_same_object() -> None:
 def test_a_setting_that_cannot_work_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         RedactionMiddleware(**settings)
+
+
+async def test_what_a_hook_asks_a_person_is_cleaned_and_chunks_can_be_pickled() -> None:
+    @after_model
+    def ask(ctx: Ctx, response: ModelResponse) -> None:
+        ctx.request_control(Interrupt(f"May {SECRET}?", {"who": SECRET}))
+
+    agent = harness(ScriptedModel([say("hi")]), middleware=[RedactionMiddleware(), ask])
+    chunks = [chunk async for chunk in agent.stream(None, "go")]
+    run = agent_run(chunks)
+    assert_never_shown([repr(run.interrupts), str(run.reason)], SECRET)
+    text = next(chunk for chunk in chunks if isinstance(chunk, TextDelta))
+    assert pickle.loads(pickle.dumps(text)).text == "hi"

@@ -74,3 +74,17 @@ def test_a_circle_of_causes_and_a_group_are_cleaned() -> None:
     group = ExceptionGroup("several", [first])
     assert redact_error(Redactor(), group) is group
     assert (str(first), str(second)) == ("[REDACTED]", "[REDACTED]")
+
+
+def test_an_error_of_a_file_keeps_its_class_and_loses_the_name() -> None:
+    error = FileNotFoundError(2, "no such file", f"/home/{SECRET}")
+    assert redact_error(Redactor(), error) is error
+    assert_never_shown([str(error), error.filename], SECRET)
+
+
+def test_a_cause_keeps_no_run_of_its_own() -> None:
+    inner, outer = BadRequestError("bad"), ValueError("failed")
+    inner.run = "a transcript"  # type: ignore[assignment]
+    outer.__cause__ = inner
+    redact_error(Redactor(), outer)
+    assert inner.run is None
