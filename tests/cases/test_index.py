@@ -116,6 +116,8 @@ CASES: dict[str, list[str]] = {
         "cases/test_stream_faults.py::"
         "test_a_model_that_fails_before_its_first_piece_is_followed_by_the_next",
         f"{LOOP}::test_the_fallback_model_answers_when_the_first_has_failed",
+        "harness/middleware/test_resilience.py::"
+        "test_another_model_takes_over_where_the_failure_may_pass",
     ],
     "C37": [
         "cases/test_stream_faults.py::"
@@ -132,6 +134,10 @@ CASES: dict[str, list[str]] = {
         "cases/test_stream_faults.py::test_an_error_in_the_code_is_never_retried",
         "cases/test_stream_faults.py::"
         "test_a_tool_without_the_mark_runs_once_whatever_it_raises",
+        "harness/middleware/test_resilience.py::"
+        "test_what_may_pass_is_retried_with_growing_waits",
+        "harness/middleware/test_tool_resilience.py::"
+        "test_a_tool_without_the_mark_is_never_called_twice_unless_it_is_named",
     ],
     "C43": [
         f"{WIRE}/test_strict_schemas.py::"

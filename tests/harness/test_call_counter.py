@@ -1,8 +1,10 @@
 """Counting calls across runs."""
 
 import anyio
+import pytest
 
 from tinyagents.harness.call_counter import InMemoryCallCounter
+from tinyagents.harness.errors import ConfigurationError
 
 
 async def test_no_more_than_the_maximum_is_ever_allowed_under_a_key() -> None:
@@ -30,3 +32,17 @@ async def test_the_key_that_was_used_longest_ago_is_forgotten() -> None:
         await counter.take(key, 1, 2)
     assert await counter.take("a", 1, 2) == 0
     assert await counter.take("b", 2, 2) == 2
+
+
+async def test_what_is_given_back_makes_no_new_key() -> None:
+    counter = InMemoryCallCounter(max_keys=1)
+    await counter.take("a", 2, 2)
+    await counter.give_back("b", 1)
+    await counter.give_back("a", 1)
+    assert await counter.take("a", 2, 2) == 1
+
+
+@pytest.mark.parametrize("odd", [0, -1])
+def test_a_counter_that_remembers_nothing_is_refused(odd: int) -> None:
+    with pytest.raises(ConfigurationError, match="above 0"):
+        InMemoryCallCounter(max_keys=odd)

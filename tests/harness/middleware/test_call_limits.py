@@ -85,7 +85,8 @@ def used(run: AgentRun[Any, Any], name: str = "ToolCallLimitMiddleware") -> Any:
 async def again(agent: AgentHarness, run: AgentRun[Any, Any], **options: Any) -> AgentRun[Any, Any]:
     """Resume from JSON."""
     stored = RunSnapshot.model_validate_json(run.snapshot.model_dump_json())
-    return await agent.resume(stored, None, **options)
+    resumed: AgentRun[Any, Any] = await agent.resume(stored, None, **options)
+    return resumed
 
 
 # Tools

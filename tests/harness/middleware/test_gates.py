@@ -20,7 +20,7 @@ from tinyagents.harness.middleware import (
 from tinyagents.harness.model import ModelRequest, ModelResponse, NamedTool
 from tinyagents.harness.policy import UnknownToolPolicy
 from tinyagents.harness.stream import ToolCompleted
-from tinyagents.harness.tool import ToolAccess, ToolPolicy
+from tinyagents.harness.tool import ToolAccess, ToolPolicy, ToolResult
 from tinyagents.testkit import (
     EventRecorder,
     FakeTool,
@@ -585,3 +585,26 @@ async def test_a_question_about_a_call_is_asked_once_where_a_later_hook_redirect
     await agent.invoke(None, "go")
     assert reasons == ["money"]
     assert len(b.calls) == 1
+
+
+# Answers in a tool's place
+
+
+async def test_a_hook_may_answer_a_call_that_nobody_else_then_sees() -> None:
+    later, pay, recorder = OnlyNamed("nothing"), FakeTool("pay", "paid"), EventRecorder()
+
+    @before_tool
+    async def known(ctx: Ctx, call: ToolCall) -> None:
+        call.require_approval()
+        call.answer(ToolResult("paid already"))
+
+    agent = AgentHarness(
+        model=ScriptedModel([call("pay"), say("done")]),
+        tools=[pay],
+        middleware=[known, later],
+        listeners=[recorder],
+    )
+    run = await agent.invoke(None, "go")
+    assert (run.text, results(run)) == ("done", [("paid already", False)])
+    assert (pay.calls, later.seen) == ([], [])
+    assert_event_grammar(recorder.events)

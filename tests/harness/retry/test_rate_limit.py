@@ -92,3 +92,15 @@ def test_odd_sizes_are_refused(capacity: float, rate: float) -> None:
 def test_odd_amounts_are_refused(odd: Any) -> None:
     with pytest.raises(ConfigurationError, match="0 or more"):
         bucket(1, 1)[0].reserve(odd)
+    limiter, _ = bucket(1, 1)
+    with pytest.raises(ConfigurationError, match="0 or more"):
+        limiter.give_back(odd)
+    assert limiter.available == 1
+
+
+def test_a_wait_without_an_end_is_refused() -> None:
+    limiter, _ = bucket(1, 1e-320)
+    limiter.reserve()
+    with pytest.raises(LimitExceededError, match="never"):
+        limiter.reserve()
+    assert limiter.available == pytest.approx(0)

@@ -117,8 +117,8 @@ class CallLimit:
                 await self.end(ctx, call_id)
 
     def _count(self, ctx: RunContext[Any]) -> _Count:
-        fresh = {"used": 0, "open": {}}
-        return cast("_Count", ctx.notes.setdefault(self._name, cast("Any", fresh)))
+        fresh: Any = {"used": 0, "open": {}}
+        return cast("_Count", ctx.notes.setdefault(self._name, fresh))
 
     def _thread(self, ctx: RunContext[Any]) -> str:
         """Return the key of the run's thread."""

@@ -51,9 +51,7 @@ class ToolErrorPolicyMiddleware(Middleware[Any]):
             raise ConfigurationError(f"`tools` holds names: pass [{tools!r}]")
         classes = exceptions if isinstance(exceptions, tuple) else (exceptions,)
         for each in classes:
-            given: object = each
-            if not (isinstance(given, type) and issubclass(given, Exception)):
-                raise ConfigurationError(f"{given!r} is no class of exceptions")
+            _check_class(each)
         self._raises = action == "raise"
         self._classes = classes
         self._tools = None if tools is None else frozenset(tools)
@@ -84,3 +82,8 @@ class ToolErrorPolicyMiddleware(Middleware[Any]):
         said = error_text(error)
         kind = type(error).__name__
         return f"`{call.name}` failed: {kind}: {said}" if said else f"`{call.name}` failed: {kind}"
+
+
+def _check_class(given: object) -> None:
+    if not (isinstance(given, type) and issubclass(given, Exception)):
+        raise ConfigurationError(f"{given!r} is no class of exceptions")

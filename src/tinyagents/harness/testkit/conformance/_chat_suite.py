@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import anyio
 import pytest
@@ -123,7 +123,7 @@ class ChatModelSuite:
 async def entered(made: T | AbstractAsyncContextManager[T]) -> AsyncGenerator[T]:
     """Enter what can be entered, and leave anything else as it is."""
     if isinstance(made, AbstractAsyncContextManager):
-        async with made as opened:
+        async with cast("AbstractAsyncContextManager[T]", made) as opened:
             yield opened
     else:
         yield made
