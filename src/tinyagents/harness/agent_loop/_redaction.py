@@ -1,5 +1,6 @@
 """What middlewares take out of everything that leaves a run. Loaded only where one does."""
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,8 +14,8 @@ class RunRedaction:
 
     def __init__(self, items: Sequence[Redaction]) -> None:
         self._items = items
-        # A message is looked at once, and its object is kept, so that no other gets its id.
-        self._clean: dict[int, Message] = {}
+        self._clean: dict[int, tuple[weakref.ref[Message], int]] = {}
+        """The messages that were looked at, each as long as it lives, and how many blocks they had."""
 
     def text(self, text: str) -> str:
         """Return a text without what is to be hidden."""
@@ -28,11 +29,14 @@ class RunRedaction:
 
     def message(self, message: Any) -> Any:
         """Return a message without what is to be hidden, of the same kind."""
-        if id(message) in self._clean:
+        known = self._clean.get(id(message))
+        if known is not None and known[0]() is message and known[1] == len(message.content):
             return message
         for item in self._items:
             message = item.message(message)
-        self._clean[id(message)] = message
+        place = id(message)
+        here = weakref.ref(message, lambda _: self._clean.pop(place, None))
+        self._clean[place] = here, len(message.content)
         return message
 
     def partial(self, message: AssistantMessage) -> AssistantMessage:

@@ -29,9 +29,9 @@ _STRENGTH = ("allow", "flag", "replace", "block")
 class GuardrailMiddleware(Middleware[Any]):
     """Has guards judge a run's input, answers, tool arguments and results before they are used.
 
-    Hooks: ``compact`` and ``before_model`` (input), ``filter_deltas`` and ``after_model`` (output),
-    ``before_tool``, ``after_tool``. It changes what is replaced or blocked, in the transcript too. Each
-    verdict but ``allow`` is a ``guardrail.triggered`` event. A guard that raises blocks.
+    Hooks: ``compact`` and ``before_model`` (input), ``filter_deltas``, ``redaction`` and ``after_model``
+    (output), ``before_tool``, ``after_tool``. It changes what is replaced or blocked, in the transcript
+    too. Each verdict but ``allow`` is a ``guardrail.triggered`` event. A guard that raises blocks.
 
     Args:
         input: Judge each message of the user that a run is begun with.
