@@ -29,8 +29,8 @@ class RunRedaction:
 
     def message(self, message: Any) -> Any:
         """Return a message without what is to be hidden, of the same kind."""
-        known = self._clean.get(id(message))
-        if known is not None and known[0]() is message and known[1] == len(message.content):
+        known, count = self._clean.get(id(message)), len(message.content)
+        if known is not None and known[0]() is message and known[1] == count:
             return message
         for item in self._items:
             message = item.message(message)
