@@ -21,9 +21,12 @@ def check_validators(validators: Iterable[OutputValidator]) -> tuple[OutputValid
     """Return the validators.
 
     Raises:
-        ConfigurationError: One is no function, or takes neither the answer alone nor the answer and
+        ConfigurationError: They are no list, one is no function, or it takes neither the answer alone nor the answer and
             the run's context.
     """
+    given: object = validators
+    if not isinstance(given, Iterable):
+        raise ConfigurationError(f"output validators come in a list: pass [{given!r}]")
     checked = tuple(validators)
     for each in checked:
         validator: object = each
