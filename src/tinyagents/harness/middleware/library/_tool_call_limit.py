@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...call_counter import CallCounter
 from ...context import RunContext, StopWithFinal
 from ...errors import ConfigurationError
+from ...options import check_choice
 from ...tool import ToolResult
 from .._base import Middleware, ToolCall, ToolHandler
 from ._call_limits import CallLimit, stop_text
@@ -51,9 +52,11 @@ class ToolCallLimitMiddleware(Middleware[Any]):
         counter: CallCounter | None = None,
         name: str | None = None,
     ) -> None:
-        if on_limit not in ("continue", "end", "error"):
+        check_choice("on_limit", on_limit, ("continue", "end", "error"))
+        given: object = tool_name
+        if not isinstance(given, str | None):
             raise ConfigurationError(
-                f"`on_limit` is {on_limit!r}; it may be 'continue', 'end' or 'error'"
+                f"`tool_name` is {given!r}: it is one name; register a limit for each tool"
             )
         self._tool_name = tool_name
         self._name = name or (type(self).__name__ + (f"({tool_name})" if tool_name else ""))
