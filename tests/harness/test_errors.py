@@ -65,6 +65,8 @@ FACTS: dict[str, Any] = {
     "tokens": 200,
     "tried": ("Summarize",),
     "window": 100,
+    "stage": "input",
+    "labels": ("EMAIL",),
 }
 
 
@@ -89,7 +91,7 @@ def test_the_kinds_are_those_that_stored_records_hold() -> None:
     # Changing one breaks logs, metrics and records that were written before.
     assert {kind.kind for kind in CLASSES} == {
         "approval", "approver", "authentication", "bad_request", "cache", "capability", "configuration",
-        "content_filter",
+        "content_blocked", "content_filter",
         "context_overflow", "context_window", "duplicate_name", "empty_response", "error", "fetch", "fetch_refused",
         "invalid_request", "limit_exceeded", "malformed_response", "media_input", "middleware",
         "missing_dependency", "model_error",

@@ -43,6 +43,7 @@
     ├── SubAgentDepthError             agents nested too deeply
     ├── MiddlewareError                a hook refused to go on
     ├── CacheError                     a response cache failed
+    ├── ContentBlockedError            what was said is not allowed, by a redaction or a guardrail
     ├── FetchError                     an address was not fetched
     │   └── FetchRefusedError          the policy does not let it be reached
     ├── ProcessError                   a program was not run
@@ -70,6 +71,7 @@ __all__ = (
     "CacheError",
     "CapabilityError",
     "ConfigurationError",
+    "ContentBlockedError",
     "ContentFilterError",
     "ContextOverflowError",
     "ContextWindowError",
@@ -684,6 +686,35 @@ class CacheError(TinyAgentsError):
     """A response cache failed, or is not open."""
 
     kind = "cache"
+
+
+class ContentBlockedError(TinyAgentsError):
+    """What was said is not allowed; what it was is neither here nor in ``run``.
+
+    Args:
+        message: What was refused, and by whom.
+        by: The middleware or the guard.
+        stage: ``input``, ``output``, ``tool_arguments`` or ``tool_results``.
+        labels: What was found in it.
+        reason: Why, where a guard has said so.
+    """
+
+    kind = "content_blocked"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        by: str,
+        stage: str,
+        labels: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.by = by
+        self.stage = stage
+        self.labels: tuple[str, ...] = tuple(labels)
+        self.reason = reason
 
 
 class FetchError(TinyAgentsError):

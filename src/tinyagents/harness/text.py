@@ -9,7 +9,7 @@ inside is then valid UTF-8 that JSON, PostgreSQL and SQLite all store.
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import orjson
@@ -26,6 +26,7 @@ __all__ = (
     "encode_json",
     "error_text",
     "json_spans",
+    "map_texts",
     "parse_json",
     "unfenced",
     "window",
@@ -103,6 +104,36 @@ def copied_json(value: Any) -> Any:
         return {key: copied_json(item) for key, item in value.items()}
     if value.__class__ is list:
         return [copied_json(item) for item in value]
+    return value
+
+
+def map_texts(value: Any, change: Callable[[str], str], *, numbers: bool = False) -> Any:
+    """Return a value with each string in its lists, tuples and objects changed, keys not.
+
+    The value itself where nothing has changed, and so for what is in it.
+
+    Args:
+        value: Any value; what has another type stays.
+        change: Returns the new text.
+        numbers: Whether numbers count as the text of their digits; one that changes becomes a text.
+    """
+    if isinstance(value, str):
+        new = change(value)
+        return value if new == value else new
+    if isinstance(value, list | tuple):
+        given = cast("Sequence[Any]", value)
+        items = [map_texts(item, change, numbers=numbers) for item in given]
+        if all(new is old for new, old in zip(items, given, strict=True)):
+            return given
+        return items if isinstance(value, list) else tuple(items)
+    if numbers and value.__class__ in (int, float):
+        digits = repr(value)
+        new = change(digits)
+        return value if new == digits else new
+    if isinstance(value, Mapping):
+        given_pairs = cast("Mapping[Any, Any]", cast("object", value))
+        pairs = {key: map_texts(item, change, numbers=numbers) for key, item in given_pairs.items()}
+        return pairs if any(pairs[key] is not given_pairs[key] for key in pairs) else given_pairs
     return value
 
 

@@ -322,6 +322,9 @@ def test_the_table_has_every_hook_and_every_outcome() -> None:
     hooks = [
         name for name, _ in inspect.getmembers(Middleware, inspect.isfunction) if name[0] != "_"
     ]
+    hooks.remove(
+        "redaction"
+    )  # gives an object before there is a run that anything could be asked of
     assert sorted(TABLE) == hooks
     assert sorted(OUTCOMES) == sorted(ACTS)
     assert [row[0] for row in ENDS[1:]] == [

@@ -121,6 +121,9 @@ def _keep_what_came(run: LoopRun, call: OpenCall, *, cancelled: bool) -> None:
     response, merger = call.response, call.merger
     if response is not None:
         # A hook failed over an answer that was paid for.
+        if run.redaction is not None:
+            response.message = run.redaction.message(response.message)
+            response.raw, response.safety = run.hide(response.raw), run.hide(response.safety)
         run.snapshot.messages.append(_take_calls(run, response.message))
         if (unpaid := call.unpaid(response)) is not None:
             record_usage(run, call, unpaid.message.usage)
@@ -129,6 +132,8 @@ def _keep_what_came(run: LoopRun, call: OpenCall, *, cancelled: bool) -> None:
     if merger is not None and not merger.empty:
         usage = partial_usage(merger)
         message = merger.message(partial=True).model_copy(update={"usage": usage})
+        if run.redaction is not None:
+            message = run.redaction.partial(message)
         if message.content:
             run.snapshot.messages.append(message)
     if usage is not None or cancelled:

@@ -182,7 +182,7 @@ def discard(run: LoopRun, call: OpenCall, why: str) -> None:
         return
     record_usage(run, call, partial_usage(merger))
     if run.feed is not None:
-        run.feed.message_discarded(call.id, why)
+        run.feed.message_discarded(call.id, run.hide(why))
 
 
 def ask_once(

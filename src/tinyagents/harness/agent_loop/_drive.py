@@ -34,7 +34,7 @@ async def drive(run: LoopRun) -> AgentRun[Any, Any]:
         else:
             await _advance(run)
     except BaseException as error:
-        await _fail(run, error)
+        await _end_failed(run, error)
         raise
     return run.result()
 
@@ -47,8 +47,18 @@ async def step(run: LoopRun) -> None:
         else:
             await _whole_phase(run)
     except BaseException as error:
-        await _fail(run, error)
+        await _end_failed(run, error)
         raise
+
+
+async def _end_failed(run: LoopRun, error: BaseException) -> None:
+    """End the run over an error; raises another in its place where that must not be shown."""
+    shown = error
+    if run.redaction is not None and isinstance(error, Exception):
+        shown = run.redaction.error(error)
+    await _fail(run, shown)
+    if shown is not error:
+        raise shown from None
 
 
 async def _advance(run: LoopRun) -> None:

@@ -43,6 +43,11 @@ async def call_model(run: LoopRun) -> Phase:
         if ctx.control is not None or ctx.cancellation.cancelled:
             return "call_model"
         repair_request(run, request, own)
+    if run.redaction is not None:
+        request.messages = run.redaction.messages(request.messages)
+        run.redaction.check()
+        if ctx.control is not None:
+            return "call_model"
     binding = choose_model(run, request)
     call = _open_call(run, binding)
     if hooks.wrap_model:

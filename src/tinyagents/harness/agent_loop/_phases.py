@@ -66,23 +66,23 @@ def _apply_control(run: LoopRun, control: Control) -> Phase:
         case StopWithFinal(text=text):
             detail = text if run.policy.capture.model_io else None
             ctx.emit("control.applied", control=control.label, detail=detail)
-            snapshot.final_text = text
+            snapshot.final_text = run.hide(text)
             return stop(run, "stop_with_final")
         case Interrupt():
             ctx.emit("control.applied", control=control.label, detail=control.message)
             number = len(snapshot.answers) + len(snapshot.interrupts)
             request = InterruptRequest(
                 f"{ctx.run_id}.control.{number}",
-                {"message": control.message, "payload": control.payload},
+                run.hide({"message": control.message, "payload": control.payload}),
             )
             snapshot.interrupts = [request]
             snapshot.resume_phase = snapshot.phase
-            snapshot.status, snapshot.reason = "interrupted", control.message
+            snapshot.status, snapshot.reason = "interrupted", run.hide(control.message)
             return "finish"
         case Pause(reason=reason):
             ctx.emit("control.applied", control=control.label, detail=reason)
             snapshot.resume_phase = snapshot.phase
-            snapshot.status, snapshot.reason = "paused", reason
+            snapshot.status, snapshot.reason = "paused", run.hide(reason)
             return "finish"
         case Jump(to=to):
             ctx.emit("control.applied", control=control.label, detail=to)
@@ -139,7 +139,12 @@ def _limit_over(run: LoopRun, kind: LimitKind, maximum: int) -> Phase:
 async def start(run: LoopRun) -> Phase:
     """Announce the run, check what it was given, and let hooks prepare it."""
     ctx, snapshot = run.ctx, run.snapshot
+    redaction = run.redaction
+    if redaction is not None:
+        snapshot.messages = redaction.messages(snapshot.messages)
     ctx.emit("run.started")
+    if redaction is not None:
+        redaction.check()
     if ctx.depth > run.limits.max_depth:
         raise SubAgentDepthError(
             f"a run at depth {ctx.depth} is deeper than `RunLimits.max_depth` allows "

@@ -31,6 +31,7 @@ from ..model import (
 )
 from ..policy import RunPolicy
 from ..structured import OutputSpec, OutputValidator, restored_output
+from ..text import map_texts
 from ..tool import BoundCall, Tool, ToolRegistry, ToolResult
 from ..workspace import WorkspaceDescriptor, WorkspaceIsolation
 from ._result import AgentRun
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..events import HarnessRunStatus
     from ..stream import StreamMode
     from ._feed import Feed, Outlet
+    from ._redaction import RunRedaction
 
 SystemFunction: TypeAlias = Callable[[RunContext[Any]], "str | None | Awaitable[str | None]"]
 """Gives the instructions for one model call; ``None`` for none."""
@@ -175,6 +177,7 @@ class LoopRun:
         "output_value",
         "override",
         "policy",
+        "redaction",
         "response",
         "settings",
         "single_call",
@@ -202,6 +205,10 @@ class LoopRun:
         self.policy: RunPolicy = spec.policy
         self.limits: RunLimits = ctx.limits
         self.settings: ModelSettings = spec.settings.capped(ctx.limits.max_output_tokens)
+        self.redaction: RunRedaction | None = None
+        """What hides something in all that leaves the run."""
+        if spec.middleware.redaction:
+            self._begin_redaction()
         self.tools: ToolRegistry = tools
         self.tool_schemas: Sequence[ToolSchema] = tools.schemas
         self.guarded: bool = guarded
@@ -224,6 +231,21 @@ class LoopRun:
         self.slots: list[CallSlot] = []
         self.call_ids: dict[str, int] = {}
         """The ids of tool calls that are taken, each with how many numbers were tried on it."""
+
+    def hide(self, value: Any) -> Any:
+        """Return a text, or a JSON value, without what must not be seen of it."""
+        return value if self.redaction is None else map_texts(value, self.redaction.text)
+
+    def _begin_redaction(self) -> None:
+        from ._redaction import RunRedaction, hidden_by
+
+        made = [make(self.ctx) for _, make in self.spec.middleware.redaction]
+        items = [each for each in made if each is not None]
+        if items:
+            self.redaction = RunRedaction(items)
+            origin, parent = self.ctx.origin, self.ctx.parent
+            outer = parent.origin.redact if parent is not None else None
+            origin.redact = hidden_by(outer, self.redaction)
 
     @property
     def has_plain_output(self) -> bool:
@@ -329,6 +351,11 @@ class LoopRun:
     def continue_from_snapshot(self, *, announce: bool) -> None:
         """Take up a run that was begun before, in whichever process."""
         snapshot = self.snapshot
+        if self.redaction is not None:
+            snapshot.messages = self.redaction.messages(snapshot.messages)
+            for pending in snapshot.pending:
+                if pending.result is not None:
+                    pending.result = self.redaction.message(pending.result)
         self.remember_call_ids()
         if snapshot.has_structured and self.output is not None:
             self._restore_output(self.output)

@@ -107,7 +107,7 @@ def settle(run: LoopRun, why: str) -> None:
     for pending in snapshot.pending:
         slot = slots.get(pending.call_id)
         if pending.result is None and slot is not None and slot.result is not None:
-            pending.result = _message_of(slot, slot.result)
+            pending.result = _message_of(run, slot, slot.result)
             pending.state = "done"
             _end_event(run, slot, slot.result)
         if pending.result is None:
@@ -279,7 +279,7 @@ async def _run_one(run: LoopRun, slot: CallSlot) -> None:
     except InterruptSignal as signal:
         if signal.interrupt_id:
             slot.pending.interrupt = InterruptRequest(
-                signal.interrupt_id, signal.payload, call_id=call.id, tool_name=tool.name
+                signal.interrupt_id, run.hide(signal.payload), call_id=call.id, tool_name=tool.name
             )
         slot.pending.state = "waiting"
     except ToolError as told:
@@ -340,8 +340,9 @@ def _checked_result(result: object) -> ToolResult:
 
 def _take_failure(run: LoopRun, slot: CallSlot, tool: Tool, failure: Exception) -> None:
     """Make a result of an unexpected exception, and an error of the run where one is due."""
-    _log.warning("the tool `%s` failed", tool.name, exc_info=failure)
-    text = f"`{tool.name}` failed: {describe(failure)}"
+    shown = failure if run.redaction is None else run.redaction.error(failure)
+    _log.warning("the tool `%s` failed", tool.name, exc_info=shown)
+    text = f"`{tool.name}` failed: {describe(shown)}"
     slot.result = ToolResult.error(text)
     if run.spec.middleware.wrap_tool and slot.failure is not failure:
         # It came out of a hook: no policy for tools covers that.
@@ -350,7 +351,7 @@ def _take_failure(run: LoopRun, slot: CallSlot, tool: Tool, failure: Exception) 
     slot.failure = failure
     if run.policy.tool_errors == "fail":
         slot.error = ToolFailedError(text, tool=tool.name, call_id=slot.call.id)
-        slot.error.__cause__ = failure
+        slot.error.__cause__ = shown
 
 
 def describe(error: BaseException) -> str:
@@ -407,7 +408,7 @@ async def _fold(run: LoopRun) -> None:
             _begin(run, slot)
         if hooks:
             await run_hooks(hooks, "after_tool", ctx, slot.call, result)
-        pending.result = message = _message_of(slot, result)
+        pending.result = message = _message_of(run, slot, result)
         pending.state = "done"
         if pending.nested:
             pending.nested = []
@@ -419,7 +420,12 @@ async def _fold(run: LoopRun) -> None:
         raise first_error
 
 
-def _message_of(slot: CallSlot, result: ToolResult) -> ToolMessage:
+def _message_of(run: LoopRun, slot: CallSlot, result: ToolResult) -> ToolMessage:
+    message = _made_message(slot, result)
+    return message if run.redaction is None else run.redaction.message(message)
+
+
+def _made_message(slot: CallSlot, result: ToolResult) -> ToolMessage:
     call_id, name, content = slot.pending.call_id, slot.call.name, result.content
     if slot.note is not None:
         content = [TextBlock(text=slot.note), *content]

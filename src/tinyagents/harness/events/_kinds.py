@@ -1,12 +1,14 @@
 """The kinds of event and what each carries."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, JsonValue
 
 from ..cost import CostTotals
 from ..limits import LimitKind
-from ..text import parse_json
+from ..text import map_texts, parse_json
 from ..usage import Usage
 
 
@@ -320,6 +322,22 @@ class ToolRefused(AgentEvent, frozen=True):
     tool_name: str
     by: str
     reason: str
+
+
+class GuardrailTriggered(AgentEvent, frozen=True):
+    """A guard did not simply let something pass. What it was is not told."""
+
+    kind: Literal["guardrail.triggered"] = "guardrail.triggered"
+    by: str
+    """The middleware."""
+    guard: str
+    stage: Literal["input", "output", "tool_arguments", "tool_results"]
+    verdict: Literal["flag", "replace", "block"]
+    reason: str | None = None
+    call_id: str | None = None
+    """The tool call that it is about."""
+    error_kind: str | None = None
+    """What the guard raised, where it failed to judge."""
 
 
 class ToolStarted(AgentEvent, frozen=True):
@@ -704,6 +722,27 @@ class Custom(AgentEvent, frozen=True):
 _CLASSES: dict[str, type[AgentEvent]] = {
     cls.model_fields["kind"].default: cls for cls in AgentEvent.__subclasses__()
 }
+
+
+@cache
+def _readable(cls: type[AgentEvent]) -> frozenset[str]:
+    """Return the fields of a kind that people read: no ids, and no words that stand for something."""
+    return frozenset(
+        name
+        for name, field in cls.model_fields.items()
+        if not name.endswith(("_id", "_hash", "_kind")) and "Literal[" not in str(field.annotation)
+    )
+
+
+def redacted_payload(
+    cls: type[AgentEvent], payload: dict[str, Any], redact: Callable[[str], str]
+) -> dict[str, Any]:
+    """Return the fields of an event with the texts in them that people read changed."""
+    names = _readable(cls)
+    return {
+        name: map_texts(value, redact) if name in names else value
+        for name, value in payload.items()
+    }
 
 
 def event_class(kind: str) -> type[AgentEvent]:

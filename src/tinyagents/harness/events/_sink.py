@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, overload
 
 from ..clock import Clock
@@ -43,6 +43,17 @@ class EventOrigin:
     tags: tuple[str, ...] = ()
     cause: str | None = None
     """The id of the event that led to this run, as a tool call does for a sub-agent."""
+    redact: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
+    """Hides what must not be seen in the texts of the run's events."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A chunk can be sent to another process; what hides its run's events cannot, nor need it.
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.redact = None
+        for name, value in state.items():
+            setattr(self, name, value)
 
 
 _Record: TypeAlias = tuple[int, int, str, EventOrigin, dict[str, Any]]
@@ -165,7 +176,7 @@ class EventSink:
         return list(self._built)
 
     def _build(self, record: _Record) -> "AgentEvent":
-        from ._kinds import event_class
+        from ._kinds import event_class, redacted_payload
 
         offset, time_ms, kind, origin, payload = record
         # Errors quote what files and servers say, which need not be text that can be stored.
@@ -173,7 +184,10 @@ class EventSink:
             name: clean_text(value) if value.__class__ is str else value
             for name, value in payload.items()
         }
-        return event_class(kind)(
+        made = event_class(kind)
+        if origin.redact is not None:
+            fields = redacted_payload(made, fields, origin.redact)
+        return made(
             id=f"{self._id}-evt-{offset}",
             offset=offset,
             time_ms=time_ms,

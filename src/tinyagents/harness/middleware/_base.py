@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from typing_extensions import TypeVar
 
 from ..context import RunContext
-from ..message import Message
+from ..message import AssistantMessage, Message
 from ..model import MessageDelta, ModelRequest, ModelResponse, ToolCallDelta
 from ..tool import Tool, ToolLike, ToolResult
 
@@ -123,6 +123,29 @@ class DeltaFilter(Protocol):
         ...
 
 
+MessageT = TypeVar("MessageT", bound=Message, default=Message)
+
+
+class Redaction(Protocol):
+    """What one run's texts and messages pass, so that what is to be hidden stays hidden."""
+
+    def text(self, text: str) -> str:
+        """Return any text of the run without it: of events, errors and logs."""
+        ...
+
+    def message(self, message: MessageT) -> MessageT:
+        """Return a message without it."""
+        ...
+
+    def partial(self, message: AssistantMessage) -> AssistantMessage:
+        """Return an answer that was broken off without it, nor what may have been its beginning."""
+        ...
+
+    def check(self) -> None:
+        """Raise, or ask for a stop, where a message held what the run must not go on with."""
+        ...
+
+
 class Middleware(Generic[DataT]):
     """Looks at a run and changes it at fixed places. Override the hooks that you need.
 
@@ -169,6 +192,14 @@ class Middleware(Generic[DataT]):
         an answer has of a kind (text, reasoning, refusal, tool calls) of which nothing was shown is
         shown whole, as the ``after_model`` hooks left it, when it is complete: so a filter that lets
         nothing pass holds an answer back until it was judged.
+        """
+
+    def redaction(self, ctx: RunContext[DataT]) -> "Redaction | None":
+        """Return what hides something in all that leaves the run; not a coroutine.
+
+        Called once, before the run begins. It sees what no other hook does: the input before anything
+        is done with it, requests after the last hook, answers that were broken off, and the texts of
+        events and errors.
         """
 
     async def on_model_delta(self, ctx: RunContext[DataT], delta: ModelDelta) -> None:

@@ -18,6 +18,7 @@ HOOKS = (
     "compact",
     "before_model",
     "filter_deltas",
+    "redaction",
     "on_model_delta",
     "after_model",
     "before_tool",
@@ -30,7 +31,7 @@ HOOKS = (
     "wrap_tool",
 )
 
-PLAIN_HOOKS = ("filter_deltas", "on_tool_delta")
+PLAIN_HOOKS = ("filter_deltas", "on_tool_delta", "redaction")
 """Hooks that are no coroutines."""
 
 

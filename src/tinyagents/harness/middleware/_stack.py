@@ -9,7 +9,7 @@ from ..context import RunContext
 from ..message import Message
 from ..text import error_text
 from ..tool import InterruptSignal, ToolRegistry
-from ._base import DeltaFilter, Middleware
+from ._base import DeltaFilter, Middleware, Redaction
 from ._check import HOOKS, checked_items, overrides
 
 T = TypeVar("T")
@@ -28,6 +28,7 @@ class MiddlewareStack:
     compact: tuple[Hook, ...]
     before_model: tuple[Hook, ...]
     filter_deltas: tuple[tuple[str, Callable[[RunContext[Any]], DeltaFilter | None]], ...]
+    redaction: tuple[tuple[str, Callable[[RunContext[Any]], Redaction | None]], ...]
     on_model_delta: tuple[Hook, ...]
     after_model: tuple[Hook, ...]
     before_tool: tuple[Hook, ...]

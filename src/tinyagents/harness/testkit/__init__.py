@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         think,
     )
     from ._scripted_model import ScriptedChatModel, ScriptedModel, ScriptExhausted
+    from ._shown import assert_never_shown
     from ._time import DeterministicClock, DeterministicIds, FakeSleep
     from ._trajectory import Trajectory, assert_trajectory
 
@@ -60,6 +61,7 @@ _HOMES = {
         "think",
     ),
     "_scripted_model": ("ScriptExhausted", "ScriptedChatModel", "ScriptedModel"),
+    "_shown": ("assert_never_shown",),
     "_time": ("DeterministicClock", "DeterministicIds", "FakeSleep"),
     "_trajectory": ("Trajectory", "assert_trajectory"),
 }
@@ -87,6 +89,7 @@ __all__ = (
     "Step",
     "Trajectory",
     "assert_event_grammar",
+    "assert_never_shown",
     "assert_prompt_prefix_preserved",
     "assert_trajectory",
     "block_network",

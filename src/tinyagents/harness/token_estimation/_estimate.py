@@ -12,7 +12,7 @@ from ..memo import FormatCache, MessageCache, ToolsetCache
 from ..message import AssistantMessage, Block, MediaBlock, Message
 from ..model import JsonSchemaFormat, ModelRequest, ToolSchema
 from ..text import encode_json
-from ._counters import HeuristicTokenCounter, TokenCounterLike, as_token_counter
+from ._counters import HeuristicTokenCounter, TokenCounter, TokenCounterLike, as_token_counter
 from ._images import image_tokens
 
 _MESSAGE_TOKENS = 3
@@ -68,7 +68,7 @@ class TokenEstimator:
     def __init__(
         self, counter: TokenCounterLike | None = None, *, calibrated: bool = False
     ) -> None:
-        self.counter = as_token_counter(counter)
+        self.counter: TokenCounter = as_token_counter(counter)
         self._calibrated = calibrated
         self._is_slow = not isinstance(self.counter, HeuristicTokenCounter)
         self._messages: MessageCache[None, int] = MessageCache(self._of_message)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     )
     from ._dynamic_prompt import DynamicPromptMiddleware, PromptFunction
     from ._dynamic_selection import DynamicToolSelectionMiddleware, ToolSelector
+    from ._guardrail import GuardrailMiddleware
+    from ._guards import Guard, GuardAction, Guarded, GuardStage, GuardVerdict, model_guard
     from ._handoff import HandoffMiddleware
     from ._human_approval import HumanApprovalMiddleware
     from ._logging import LoggingMiddleware
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
     from ._output_validator import StructuredOutputValidatorMiddleware
     from ._prompt_cache_guard import PromptCacheGuardMiddleware
     from ._rate_limit import RateLimitMiddleware
+    from ._redaction import RedactionMiddleware, RedactionStage
     from ._refusal import RefusalMiddleware
     from ._retrieval_compression import RetrievalCompressionMiddleware
     from ._retry import RetryMiddleware
+    from ._streaming_delta_compression import DeltaUnit, StreamingDeltaCompressionMiddleware
     from ._summarization import (
         ContextCompressionMiddleware,
         SummarizationMiddleware,
@@ -94,6 +98,8 @@ _HOMES = {
     ),
     "_context_window": ("ContextWindowMiddleware",),
     "_dynamic_selection": ("DynamicToolSelectionMiddleware", "ToolSelector"),
+    "_guardrail": ("GuardrailMiddleware",),
+    "_guards": ("Guard", "GuardAction", "GuardStage", "GuardVerdict", "Guarded", "model_guard"),
     "_handoff": ("HandoffMiddleware",),
     "_human_approval": ("HumanApprovalMiddleware",),
     "_model_selection": ("ModelToolSelectionMiddleware",),
@@ -104,6 +110,8 @@ _HOMES = {
         "SummarizationMiddleware",
         "SummaryFailurePolicy",
     ),
+    "_redaction": ("RedactionMiddleware", "RedactionStage"),
+    "_streaming_delta_compression": ("DeltaUnit", "StreamingDeltaCompressionMiddleware"),
     "_tool_allowlist": ("ToolAllowlistMiddleware",),
     "_tool_policy": ("ToolPolicyMiddleware",),
 }
@@ -114,8 +122,15 @@ __all__ = (
     "ContextEditingMiddleware",
     "ContextWindowMiddleware",
     "ContextualToolSelectionMiddleware",
+    "DeltaUnit",
     "DynamicPromptMiddleware",
     "DynamicToolSelectionMiddleware",
+    "Guard",
+    "GuardAction",
+    "GuardStage",
+    "GuardVerdict",
+    "Guarded",
+    "GuardrailMiddleware",
     "HandoffMiddleware",
     "HumanApprovalMiddleware",
     "LoggingMiddleware",
@@ -129,6 +144,8 @@ __all__ = (
     "PromptCacheGuardMiddleware",
     "PromptFunction",
     "RateLimitMiddleware",
+    "RedactionMiddleware",
+    "RedactionStage",
     "RefusalMiddleware",
     "RetrievalCompressionMiddleware",
     "RetryMiddleware",
@@ -136,6 +153,7 @@ __all__ = (
     "RoutingContext",
     "SpanKind",
     "SpanStatus",
+    "StreamingDeltaCompressionMiddleware",
     "StructuredOutputValidatorMiddleware",
     "SummarizationMiddleware",
     "SummaryFailurePolicy",
@@ -155,6 +173,7 @@ __all__ = (
     "TranscriptCompressionMiddleware",
     "UsageAccount",
     "UsageAccountingMiddleware",
+    "model_guard",
 )
 
 if not TYPE_CHECKING:

@@ -10,20 +10,19 @@ from pydantic import BaseModel, Field
 
 from ...context import RunContext
 from ...errors import RunCancelledError
-from ...message import Message, SystemMessage, UserMessage
+from ...message import Message
 from ...model import (
     ChatModel,
     ModelRequest,
     ModelSettings,
     ToolSchema,
-    fit_request,
-    side_call,
 )
 from ...options import check_above_zero, names_of
 from ...structured import OutputSpec
 from ...text import error_text
 from .._base import Middleware
 from .._hiding import hide_tools, known_tools
+from ._asking import ask_model
 
 _log = logging.getLogger("tinyagents.middleware")
 
@@ -119,7 +118,15 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
     ) -> frozenset[str] | None:
         """Return the names that the model chooses; ``None`` where that fails."""
         try:
-            answer = await self._ask(ctx, _question(messages, tools))
+            answer = await ask_model(
+                ctx,
+                self._model,
+                _spec(),
+                _question(messages, tools),
+                instructions=self._instructions,
+                settings=self._settings,
+                seconds=self._timeout,
+            )
         except RunCancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - choosing only saves tokens, and is no reason to fail
@@ -134,23 +141,6 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
         known = {schema.name for schema in tools}
         names = dict.fromkeys(name for name in answer.tools if name in known)
         return frozenset(list(names)[: self._max_tools])
-
-    async def _ask(self, ctx: RunContext[Any], question: str) -> ChosenTools:
-        spec, profile = _spec(), self._model.profile
-        request = ModelRequest(
-            [SystemMessage(content=self._instructions), UserMessage(content=question)],
-            settings=self._settings,
-        )
-        if spec.strategy_for(profile) == "native":
-            request.response_format = spec.response_format()
-        else:
-            request.tools, request.tool_choice = (spec.tool_schema(),), "required"
-        fitted = fit_request(request, profile, "degrade").request
-        response = await side_call(self._model, fitted, ctx=ctx, seconds=self._timeout)
-        for call in response.message.tool_calls:
-            if call.invalid is None:
-                return spec.check(call.arguments)
-        return spec.parse(response.text)[1]
 
 
 @cache
