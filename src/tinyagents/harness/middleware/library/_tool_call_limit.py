@@ -53,11 +53,7 @@ class ToolCallLimitMiddleware(Middleware[Any]):
         name: str | None = None,
     ) -> None:
         check_choice("on_limit", on_limit, ("continue", "end", "error"))
-        given: object = tool_name
-        if not isinstance(given, str | None):
-            raise ConfigurationError(
-                f"`tool_name` is {given!r}: it is one name; register a limit for each tool"
-            )
+        _check_single(tool_name)
         self._tool_name = tool_name
         self._name = name or (type(self).__name__ + (f"({tool_name})" if tool_name else ""))
         what = "tool calls" if tool_name is None else f"calls of `{tool_name}`"
@@ -114,3 +110,10 @@ class ToolCallLimitMiddleware(Middleware[Any]):
     async def on_error(self, ctx: RunContext[Any], error: BaseException) -> None:
         """Give back what a run that has failed did not use."""
         await self._limit.end_all(ctx)
+
+
+def _check_single(tool_name: object) -> None:
+    if not isinstance(tool_name, str | None):
+        raise ConfigurationError(
+            f"`tool_name` is {tool_name!r}: it is one name; register a limit for each tool"
+        )
