@@ -37,8 +37,10 @@ from tinyagents.harness.events import (
     ModelCompleted,
     ModelDelta,
 )
+from tinyagents.harness.middleware import RedactionMiddleware
 from tinyagents.harness.model import ModelProfile, ModelRequest, ModelResponse
 from tinyagents.harness.policy import CachePolicy
+from tinyagents.harness.redaction import email
 from tinyagents.harness.retry import FallbackPolicy, RetryPolicy
 from tinyagents.harness.stream import ToolCallDelta
 from tinyagents.testkit import (
@@ -248,6 +250,28 @@ async def test_the_answer_of_a_fallback_is_not_stored_for_the_model_that_failed(
     assert (await agent.invoke(None, "hi")).text == "other"
     assert (await cache.stats()).entries == 0
     assert (await agent.invoke(None, "hi")).text == "own"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_an_answer_with_something_to_hide_is_not_stored(streamed: bool) -> None:
+    cache = InMemoryResponseCache()
+    agent = cached(
+        "write to ada@example.test",
+        "write to bob@example.test",
+        "ask at the desk",
+        cache=cache,
+        middleware=[RedactionMiddleware([email()])],
+    )
+    for expected in ("write to [REDACTED]", "write to [REDACTED]", "ask at the desk"):
+        run = await (
+            agent.stream(None, "where?").result() if streamed else agent.invoke(None, "where?")
+        )
+        assert run.text == expected
+    again = await (
+        agent.stream(None, "where?").result() if streamed else agent.invoke(None, "where?")
+    )
+    assert (again.text, again.cache_hits) == ("ask at the desk", 1)
+    assert (await cache.stats()).writes == 1
 
 
 async def test_namespaces_keep_tenants_apart() -> None:

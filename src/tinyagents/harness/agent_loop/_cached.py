@@ -178,7 +178,15 @@ class _CachedCall:
             and (self.request.response_format is None or _is_json(response))
             # A model that has found out in the call what it must do without is another one now.
             and model_identity(self.binding.model) == self.identity
+            and not self._must_be_hidden(response)
         )
+
+    def _must_be_hidden(self, response: ModelResponse) -> bool:
+        """Whether an answer holds what a redaction takes out of it: that is not for a file."""
+        if self.run.redaction is None:
+            return False
+        said = {"message": response.message.model_dump(mode="json"), "raw": dict(response.raw)}
+        return bool(self.run.hide(said) != said)
 
     def _without_fitting(self, response: ModelResponse) -> ModelResponse:
         """Return the response without what was noted of this call's own request."""
