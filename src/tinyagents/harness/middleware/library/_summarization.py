@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from ...context import RunContext
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, SummaryError
 from ...message import Message
 from ...model import ModelRequest
 from ...summarization import (
@@ -121,7 +121,7 @@ class SummarizationMiddleware(Middleware[Any]):
         plan = self._plan(ctx, messages, tokens, focus)
         if plan is None:
             return None
-        record = await self._summarized(ctx, messages, plan, focus)
+        record = await self._summarized(ctx, messages, tokens, plan, focus)
         shorter = self._told(ctx, messages, plan, record)
         if shorter is None:
             return None
@@ -152,7 +152,7 @@ class SummarizationMiddleware(Middleware[Any]):
         plan = self._plan(ctx, shown, tokens, focus)
         # What is held back from an earlier cut does not stand where it stood: only later ones count.
         if plan is not None and len(plan.recent) <= len(body) - covered:
-            record = await self._summarized(ctx, shown, plan, focus)
+            record = await self._summarized(ctx, shown, tokens, plan, focus)
             shorter = self._told(ctx, shown, plan, record)
             if record is not None and shorter is not None:
                 kept.applied.store(ctx, record, body[: len(body) - len(plan.recent)])
@@ -189,6 +189,7 @@ class SummarizationMiddleware(Middleware[Any]):
         self,
         ctx: RunContext[Any],
         messages: Sequence[Message],
+        tokens: int,
         plan: SummaryPlan,
         focus: str | None,
     ) -> SummaryRecord | None:
@@ -196,6 +197,19 @@ class SummarizationMiddleware(Middleware[Any]):
         kept, size = self._kept(ctx), self._estimator.messages(messages)
         if size < kept.not_before:
             return None
+
+        def check(summary: Message) -> None:
+            shorter = plan.with_summary(summary)
+            gained = size - self._estimator.messages(shorter)
+            # Fewer messages can be what is wanted, however long they are.
+            if gained <= 0 and self._is_due(ctx, tokens - gained, len(shorter)):
+                raise SummaryError(
+                    f"with the summary the conversation has about {size - gained} tokens, "
+                    f"without it {size}",
+                    source_tokens=self._estimator.messages(plan.older),
+                    summary_tokens=self._estimator.messages([summary]),
+                )
+
         reason = (
             "the model asked for it" if focus is not None else repr(self._policy.effective_trigger)
         )
@@ -208,6 +222,7 @@ class SummarizationMiddleware(Middleware[Any]):
                 goal=goal_of(ctx, messages),
                 focus=focus,
                 reason=reason,
+                check=check,
             )
         except SUMMARY_FAULTS:
             raise
