@@ -18,10 +18,10 @@ from ...summarization import (
     Trigger,
     WindowFraction,
     apply_steps,
+    compaction_request,
     default_steps,
     goal_of,
     put_away,
-    take_compaction_request,
 )
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware, ModelHandler
@@ -119,7 +119,12 @@ class ContextWindowMiddleware(Middleware[Any]):
         self, ctx: RunContext[Any], messages: Sequence[Message]
     ) -> Sequence[Message] | None:
         """Make the transcript shorter where it has come to the trigger, or where that was asked for."""
-        focus = take_compaction_request(ctx)
+        with compaction_request(ctx) as focus:
+            return await self._compacted(ctx, messages, focus)
+
+    async def _compacted(
+        self, ctx: RunContext[Any], messages: Sequence[Message], focus: str | None
+    ) -> Sequence[Message] | None:
         measured, room = self._measured(ctx), self._room(ctx)
         await self._estimator.prepare(messages)
         tokens = measured.of_transcript(self._estimator, messages)

@@ -21,12 +21,12 @@ from ...summarization import (
     SummaryPlan,
     SummaryRecord,
     WindowFraction,
+    compaction_request,
     goal_of,
     is_summary,
     put_away,
     store_summary,
     summarize_plan,
-    take_compaction_request,
     trim_oldest,
 )
 from ...token_estimation import TokenCounterLike, TokenEstimator
@@ -114,10 +114,15 @@ class SummarizationMiddleware(Middleware[Any]):
         """Summarise the older part of the transcript, where that is what to change."""
         if not self._on_transcript:
             return None
+        with compaction_request(ctx) as focus:
+            return await self._compacted(ctx, messages, focus)
+
+    async def _compacted(
+        self, ctx: RunContext[Any], messages: Sequence[Message], focus: str | None
+    ) -> Sequence[Message] | None:
         measured = self._kept(ctx).measured
         await self._estimator.prepare(messages)
         tokens = measured.of_transcript(self._estimator, messages)
-        focus = take_compaction_request(ctx)
         plan = self._plan(ctx, messages, tokens, focus)
         if plan is None:
             return None
@@ -140,6 +145,12 @@ class SummarizationMiddleware(Middleware[Any]):
         if self._on_transcript:
             kept.measured.of_request(ctx, self._estimator, request)
             return
+        with compaction_request(ctx) as focus:
+            await self._put_into(ctx, request, kept, focus)
+
+    async def _put_into(
+        self, ctx: RunContext[Any], request: ModelRequest, kept: _Kept, focus: str | None
+    ) -> None:
         body = [message for message in request.messages if message.role != "system"]
         stored = kept.applied.fitting(ctx, body)
         shown, covered = request.messages, 0
@@ -148,7 +159,6 @@ class SummarizationMiddleware(Middleware[Any]):
         kept.measured.request = request
         counted = not kept.measured.is_stale(shown)
         tokens = self._estimator.prompt(shown, request.tools, reported=counted).total
-        focus = take_compaction_request(ctx)
         plan = self._plan(ctx, shown, tokens, focus)
         # What is held back from an earlier cut does not stand where it stood: only later ones count.
         if plan is not None and len(plan.recent) <= len(body) - covered:
