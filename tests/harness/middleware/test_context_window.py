@@ -307,6 +307,35 @@ async def test_what_a_refusal_has_taught_holds_for_the_rest_of_the_run() -> None
     assert of_kind(again.events, ContextPressure)[-1].limit < refused
 
 
+async def test_the_window_is_that_of_the_model_that_the_run_was_given() -> None:
+    def sized(name: str, window: int) -> ScriptedModel:
+        return ScriptedModel([say("ok")], profile=ModelProfile(model=name, max_input_tokens=window))
+
+    models = {"small": sized("small", 400), "large": sized("large", 10_000)}
+    agent = AgentHarness(models=models, middleware=[ContextWindowMiddleware([TrimOldest()])])
+    whole = await agent.invoke(None, history(6), model="large")
+    assert len(whole.messages) == 13
+    assert len((await agent.invoke(None, history(6))).messages) < 13
+
+
+async def test_what_one_model_refuses_is_not_believed_of_another() -> None:
+    def named(name: str, *script: Any) -> ScriptedModel:
+        return ScriptedModel(script, profile=ModelProfile(provider="fake", model=name))
+
+    small = named("small", fail(TOO_LONG), say("ok"))
+    large = named("large", say("ok"))
+    agent = AgentHarness(
+        models={"small": small, "large": large},
+        middleware=[ContextWindowMiddleware([TrimOldest()])],
+    )
+    given = [*history(4), UserMessage(content="now")]
+    run = await agent.invoke(None, given, model="small")
+    stored = RunSnapshot.model_validate_json(run.snapshot.model_dump_json())
+    await agent.resume(stored, None, input="And now?", model="large")
+    assert len(small.requests[1].messages) < len(given)
+    assert len(large.requests[0].messages) == len(given) + 2
+
+
 async def test_a_second_refusal_raises_the_first_error() -> None:
     first = ContextOverflowError("too long, said first")
     model = ScriptedModel([fail(first), fail(ContextOverflowError("again")), say("never")])
