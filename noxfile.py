@@ -22,7 +22,7 @@ WORKERS = ("--numprocesses=auto", "--maxprocesses=4")
 
 ONCE = (
     "tests/harness/mcp",
-    "tests/harness/middleware/test_control.py",
+    "tests/harness/middleware",
     "tests/harness/process",
     *(
         f"tests/harness/providers/{path}"
@@ -32,6 +32,7 @@ ONCE = (
             *("test_matrix.py", "test_recorded.py"),
         )
     ),
+    "tests/harness/summarization",
     "tests/harness/testkit/test_conformance_fakes.py",
     "tests/harness/testkit/test_conformance_faults.py",
     "tests/test_middleware_pages.py",
@@ -92,7 +93,7 @@ def pythons(session: nox.Session) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build the wheel and run the tests of the whole on it, from a copy without the sources."""
+    """Build the wheel and run on it what shows that it is whole, from a copy without the sources."""
     folder = Path(session.create_tmp()).resolve()
     shutil.rmtree(folder)
     session.install("build")
@@ -107,7 +108,8 @@ def wheel(session: nox.Session) -> None:
     session.install(str(built), *group("test"))
     session.chdir(copy)
     # What a wheel can lack: a module, a data file, an entry point, a dependency.
-    run_tests(session, "tests/cases", "tests/test_public_api.py")
+    plugin = "tests/harness/testkit/test_pytest_plugin.py"
+    run_tests(session, "tests/test_public_api.py", "tests/cases/test_fresh_imports.py", plugin)
 
 
 @nox.session

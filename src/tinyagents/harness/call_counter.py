@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from typing import Protocol
 
-from .errors import ConfigurationError
+from .options import check_above_zero
 
 __all__ = ("CallCounter", "InMemoryCallCounter")
 
@@ -35,8 +35,7 @@ class InMemoryCallCounter:
     __slots__ = ("_lock", "_max_keys", "_used")
 
     def __init__(self, *, max_keys: int = 10_000) -> None:
-        if max_keys < 1:
-            raise ConfigurationError(f"`max_keys` is {max_keys!r}: it is a number above 0")
+        check_above_zero(max_keys=max_keys)
         self._max_keys = max_keys
         self._used: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()

@@ -241,6 +241,21 @@ async def test_a_validator_may_have_the_model_asked_again(profile: ModelProfile)
     assert isinstance(told, ToolMessage) is (profile is BY_TOOL)
 
 
+async def test_a_validator_that_forgets_to_return_the_answer_is_told_so() -> None:
+    def check(report: Report) -> None:
+        assert report.title
+
+    def dropped(report: Report | None) -> None:
+        return None
+
+    model = ScriptedModel([say_json({"title": "t"})] * 2, profile=NATIVE)
+    agent = AgentHarness(model=model)
+    with pytest.raises(ConfigurationError, match=r"check.*returned nothing"):
+        await agent.invoke(None, "go", output=Output(Report, validators=[check]))
+    optional: Output[Any] = Output(Report | None, validators=[dropped])
+    assert (await agent.invoke(None, "go", output=optional)).output is None
+
+
 @BOTH
 async def test_the_model_can_be_told_in_other_words(profile: ModelProfile) -> None:
     wanted = Output(Report, retry_message="Look again ({errors})")

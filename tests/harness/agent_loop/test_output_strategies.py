@@ -27,6 +27,7 @@ from tinyagents.harness.errors import (
     ConfigurationError,
     InvalidRequestError,
     ServerError,
+    ToolNotFoundError,
 )
 from tinyagents.harness.events import ModelAdapted, OutputRecovered
 from tinyagents.harness.message import (
@@ -281,6 +282,18 @@ async def test_a_wrong_choice_names_the_tool_that_was_called() -> None:
     words = ScriptedModel([say("no"), call("Report", title="T")], profile=BY_TOOL)
     await AgentHarness(model=words).invoke(None, "go", output=Report | Refund)
     assert "by calling `Report` or `Refund`" in words.requests[1].messages[-1].text
+
+
+async def test_who_calls_a_tool_that_there_is_not_is_told_the_one_for_the_answer() -> None:
+    steps = [call("report", title="T"), call("Report", title="T")]
+    agent = AgentHarness(model=ScriptedModel([steps[0]], profile=BY_TOOL), tools=[lookup])
+    with pytest.raises(ToolNotFoundError, match="there are `lookup`, `Report`"):
+        await agent.invoke(None, "go", output=Report)
+    model = ScriptedModel(steps, profile=BY_TOOL)
+    agent = AgentHarness(model=model, policy=RunPolicy.resilient())
+    run = await agent.invoke(None, "go", output=Report)
+    assert run.output == Report(title="T")
+    assert "The tools are: `Report`." in model.requests[1].messages[-1].text
 
 
 async def test_no_type_of_a_union_may_be_named_like_a_tool() -> None:

@@ -152,7 +152,7 @@ async def test_runs_at_the_same_time_name_themselves(lines: Lines) -> None:
     [
         ({"levels": {"befor_model": 10}}, "`befor_model`, which is not logged"),
         ({"levels": {"on_error": "INFO"}}, "pass a number"),
-        ({"max_characters": 0}, "must be above 0"),
+        ({"max_characters": 0}, "is a number above 0"),
     ],
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, Any], told: str) -> None:

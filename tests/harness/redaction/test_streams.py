@@ -82,7 +82,7 @@ def test_what_is_held_is_no_longer_than_the_longest_match_can_be(text: str) -> N
 
 def test_a_long_run_is_not_held_for_ever_and_costs_no_more_than_it_is_long() -> None:
     stream = TextStream(Redactor())
-    for _ in range(50_000):
+    for _ in range(8_000):
         stream.push("abcd")
     assert stream.held < 600
 

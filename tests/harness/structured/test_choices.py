@@ -205,7 +205,8 @@ def test_a_partial_and_a_callable_object_are_functions_too() -> None:
     ("make", "said"),
     [
         (lambda: OutputSpec([]), "empty"),
-        (lambda: OutputSpec("City"), "cannot be an output type"),
+        (lambda: OutputSpec("City"), "is a text and no output type"),
+        (lambda: OutputSpec(City(name="Oslo")), "cannot be an output type.*Pass a class"),
         (lambda: OutputSpec([City, City]), "two of the output types are named `City`"),
         (lambda: OutputSpec(Output(NativeOutput(City))), "one wrapper stands in another"),
         (lambda: OutputSpec([PromptedOutput(City)]), "in a list"),
@@ -235,6 +236,23 @@ def test_a_tool_in_whose_calls_others_have_a_say_is_no_output() -> None:
     for gated in (pay, Tool.external(name="click")):
         with pytest.raises(InvalidRequestError, match="nobody would be asked"):
             OutputSpec[Any](gated)
+
+
+def test_an_option_that_there_is_not_is_refused() -> None:
+    unknown: Any = {"descripton": "A city."}
+    with pytest.raises(TypeError, match="no option `descripton`; there are `name`, `description`"):
+        ToolOutput(City, **unknown)
+
+
+def test_validators_that_are_no_list_are_refused() -> None:
+    single: Any = save
+    with pytest.raises(ConfigurationError, match="pass \\[<function save"):
+        Output(City, validators=single)
+
+
+def test_an_annotated_type_is_called_by_the_type() -> None:
+    spec = OutputSpec[Any](Annotated[int, Field(ge=0, description="An age.")])
+    assert (spec.name, spec.description) == ("int", "An age.")
 
 
 @pytest.mark.parametrize("validator", [3, City, lambda: 1, lambda a, b, c: 1])

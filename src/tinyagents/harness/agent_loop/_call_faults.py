@@ -17,8 +17,7 @@ def take_unknown(run: LoopRun, slot: CallSlot) -> None:
         ToolNotFoundError: The policy is to raise.
     """
     policy, call = run.policy.unknown_tool, slot.call
-    # Those that are hidden are not for the model to know.
-    known = tuple(name for name in run.tools.names if name not in run.snapshot.hidden_tools)
+    known = _names_offered(run)
     names = ", ".join(f"`{name}`" for name in known) or "none"
     message = f"There is no tool `{call.name}`. The tools are: {names}."
     unknown_event(run, slot, "fail" if policy.action == "fail" else "tool_error")
@@ -30,6 +29,14 @@ def take_unknown(run: LoopRun, slot: CallSlot) -> None:
         )
     sent = "" if not call.arguments else f" It was called with {dump_json(call.arguments)}."
     slot.result = ToolResult.error(message + sent)
+
+
+def _names_offered(run: LoopRun) -> tuple[str, ...]:
+    # Those that are hidden are not for the model to know.
+    tools = (name for name in run.tools.names if name not in run.snapshot.hidden_tools)
+    if run.output is None or not run.snapshot.structured_by_tool:
+        return tuple(tools)
+    return (*tools, *run.output.tool_names)
 
 
 def unknown_event(run: LoopRun, slot: CallSlot, recovery: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ..errors import ConfigurationError, LimitExceededError
+from ..options import check_above_zero, check_at_least
 
 
 class RateLimiter(Protocol):
@@ -51,12 +52,8 @@ class TokenBucketRateLimiter:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if not (math.isfinite(capacity) and capacity > 0):
-            raise ConfigurationError(f"`capacity` is {capacity!r}: it is a number above 0")
-        if not (math.isfinite(refill_per_second) and refill_per_second >= 0):
-            raise ConfigurationError(
-                f"`refill_per_second` is {refill_per_second!r}: it is a number of 0 or more"
-            )
+        check_above_zero(capacity=capacity)
+        check_at_least(0, refill_per_second=refill_per_second)
         self.capacity: float = capacity
         self.refill_per_second: float = refill_per_second
         self._clock = clock

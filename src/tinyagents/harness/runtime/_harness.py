@@ -24,6 +24,7 @@ from ..model import (
     ModelSettings,
     ResponseFormat,
 )
+from ..options import check_list
 from ..policy import RunPolicy
 from ..structured import OutputSpec, OutputType, OutputValidator, check_validators, spec_of_format
 from ..tool import ToolContext, ToolLike, ToolRegistry
@@ -115,6 +116,7 @@ class AgentHarness:
         if limits is not None:
             policy = policy.with_limits(limits)
         shared, isolation = workspace_parts(workspace)
+        check_list("tools", tools)
         stack = MiddlewareStack(middleware)
         self._spec = AgentSpec(
             name=name or "agent",
@@ -189,6 +191,7 @@ class AgentHarness:
         shared, isolation = old.workspace, old.isolation
         if workspace is not None:
             shared, isolation = workspace_parts(workspace)
+        check_list("tools", tools or ())
         stack, own = old.middleware, tools
         if middleware is not None:
             stack = MiddlewareStack(middleware)

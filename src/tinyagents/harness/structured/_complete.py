@@ -7,10 +7,10 @@ from pydantic import JsonValue, TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from ..context import RunContext
-from ..errors import InvalidRequestError, StructuredOutputError
+from ..errors import ConfigurationError, InvalidRequestError, StructuredOutputError
 from ..text import encode_json
 from ..tool import BoundCall, InterruptSignal, ToolContext, ToolError
-from ._member import MisfitError
+from ._member import MisfitError, OutputMember
 from ._output import FoundAnswer, OutputSpec
 from ._validators import OutputValidator, validated
 
@@ -35,13 +35,16 @@ async def complete_output(
     Raises:
         StructuredOutputError: The function or a validator refuses it, in words for the model.
             What else they raise passes through.
+        ConfigurationError: A validator returns nothing for an answer that cannot be ``None``.
     """
     try:
         value = found.value
         if found.member.function is not None:
             value = await _called(found, ctx, call_id)
         for validator in (*spec.validators, *validators):
-            value = await validated(validator, value, ctx)
+            given, value = value, await validated(validator, value, ctx)
+            if value is None and given is not None:
+                _check_none(found.member, validator)
     except ToolError as refusal:
         said = str(refusal)
         raise StructuredOutputError(
@@ -85,6 +88,19 @@ def restored_output(spec: OutputSpec[Any], stored: JsonValue, name: str) -> Any:
         return TypeAdapter[Any](returns).validate_json(encode_json(stored))
     except ValueError:
         return stored
+
+
+def _check_none(member: OutputMember, validator: OutputValidator) -> None:
+    """Refuse a validator that has forgotten to return the answer."""
+    if member.adapter is None:
+        return
+    try:
+        member.check(None)
+    except MisfitError as exc:
+        raise ConfigurationError(
+            f"the output validator {validator!r} returned nothing: it must return the answer, changed "
+            "or not"
+        ) from exc
 
 
 async def _called(found: FoundAnswer, ctx: RunContext[Any], call_id: str) -> Any:

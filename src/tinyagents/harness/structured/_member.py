@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import UnionType
-from typing import Any, TypeAlias, TypeGuard, Union, cast, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, TypeGuard, Union, cast, get_args, get_origin
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -206,11 +206,21 @@ def _shown(name: str, description: str | None, inner: JsonObject) -> OutputMembe
 
 
 def _described(output: Any) -> tuple["TypeAdapter[Any]", JsonObject]:
+    if isinstance(output, str):
+        # pydantic takes one for the name of a type, and finds others by it than was meant.
+        raise InvalidRequestError(
+            f"{output!r} is a text and no output type: pass the type itself, or a schema as a mapping"
+        )
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(output)
         return adapter, describe(adapter)
     except Exception as exc:
-        raise InvalidRequestError(f"`{output!r}` cannot be an output type: {exc}") from exc
+        # The first sentence: what follows is advice for those who write types for pydantic.
+        why = str(exc).partition("\n")[0].partition(". ")[0].rstrip(".")
+        raise InvalidRequestError(
+            f"{output!r} cannot be an output type: {why}. Pass a class, another type that pydantic "
+            "describes, a function, or a JSON schema as a mapping"
+        ) from exc
 
 
 def _schema_of(output: Mapping[str, Any]) -> JsonObject:
@@ -265,6 +275,8 @@ def _wrapping(schema: JsonObject) -> JsonObject:
 
 def _type_name(output: Any) -> str:
     """Return ``City`` for a class, and ``list[City]`` for a list of it."""
+    if get_origin(output) is Annotated:
+        return _type_name(get_args(output)[0])
     if get_args(output) or not isinstance(output, type):
         return re.sub(r"(\w+\.)+", "", str(output))
     return output.__name__

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from ..context import RunContext
 from ..errors import ConfigurationError
+from ..options import check_list
 
 OutputValidator: TypeAlias = Callable[..., Any]
 """Takes the answer, and the run's context if it has room for it; returns the answer to use.
@@ -21,9 +22,10 @@ def check_validators(validators: Iterable[OutputValidator]) -> tuple[OutputValid
     """Return the validators.
 
     Raises:
-        ConfigurationError: One is no function, or takes neither the answer alone nor the answer and
+        ConfigurationError: They are no list, one is no function, or it takes neither the answer alone nor the answer and
             the run's context.
     """
+    check_list("validators", validators)
     checked = tuple(validators)
     for each in checked:
         validator: object = each

@@ -47,6 +47,7 @@ class Output(Generic[T]):
 
     Raises:
         ConfigurationError: A validator is none.
+        TypeError: There is no such option.
     """
 
     strategy: ClassVar[StructuredStrategy | None] = None
@@ -61,6 +62,11 @@ class Output(Generic[T]):
     @overload
     def __init__(self, output: Any, **options: Unpack[OutputOptions]) -> None: ...
     def __init__(self, output: Any, **options: Unpack[OutputOptions]) -> None:
+        if unknown := options.keys() - OutputOptions.__annotations__:
+            raise TypeError(
+                f"`{type(self).__name__}` has no option `{min(unknown)}`; there are "
+                + ", ".join(f"`{option}`" for option in OutputOptions.__annotations__)
+            )
         self.output: Any = output
         self.name: str | None = options.get("name")
         self.description: str | None = options.get("description")
@@ -68,7 +74,6 @@ class Output(Generic[T]):
         self.validators: tuple[OutputValidator, ...] = check_validators(
             options.get("validators", ())
         )
-
         self.retry_message: str | None = options.get("retry_message")
         self.compiled: Any = None
         """The :class:`OutputSpec` of it, once a run has needed that: a wrapper can be shared."""

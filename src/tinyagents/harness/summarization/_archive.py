@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from ..context import RunContext
-from ..errors import ConfigurationError
 from ..handoff import best_chunks, split_text
 from ..message import Message
+from ..options import check_above_zero
 from ._records import is_summary, message_digest, message_ref
 from ._render import render_message
 
@@ -57,8 +57,7 @@ class InMemoryContextArchive:
     """
 
     def __init__(self, *, max_messages: int = 10_000, max_conversations: int = 64) -> None:
-        if min(max_messages, max_conversations) < 1:
-            raise ConfigurationError("`max_messages` and `max_conversations` must be above 0")
+        check_above_zero(max_messages=max_messages, max_conversations=max_conversations)
         self._max_messages = max_messages
         self._max_conversations = max_conversations
         self._kept: OrderedDict[str, dict[str, Message]] = OrderedDict()

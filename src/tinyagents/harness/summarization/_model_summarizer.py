@@ -9,6 +9,7 @@ from ..context import RunContext
 from ..errors import ConfigurationError, SummaryError
 from ..message import Message, SystemMessage, ToolMessage, UserMessage
 from ..model import ChatModel, ModelRequest, ModelSettings, fit_request, side_call
+from ..options import check_above_zero
 from ..text import dump_json
 from ..token_estimation import TokenEstimator
 from ._prompt import SUMMARY_INSTRUCTIONS, SUMMARY_PROMPT_VERSION
@@ -59,8 +60,7 @@ class ModelSummarizer:
         cache_size: int = 256,
         estimator: TokenEstimator | None = None,
     ) -> None:
-        if not timeout > 0:
-            raise ConfigurationError(f"`timeout` is {timeout!r}: it must be above 0")
+        check_above_zero(timeout=timeout)
         if max_source_tokens is not None and max_source_tokens < _LEAST_SOURCE_TOKENS:
             raise ConfigurationError(
                 f"`max_source_tokens` is {max_source_tokens}: a summary needs at least "

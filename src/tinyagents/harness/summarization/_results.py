@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import ConfigurationError
 from ..message import Message, TextBlock, ToolMessage
+from ..options import check_at_least
 from ..token_estimation import TokenEstimator
 from ..tool import ToolResult
 
@@ -49,10 +49,7 @@ def trim_results(
     Raises:
         ConfigurationError: A number is negative.
     """
-    if limit < 0 or keep_last < 0 or keep_characters < 0:
-        raise ConfigurationError(
-            "`limit`, `keep_last` and `keep_characters` are numbers of 0 or more"
-        )
+    check_at_least(0, limit=limit, keep_last=keep_last, keep_characters=keep_characters)
     counter = estimator or _ESTIMATOR
     left = list(messages)
     total = counter.messages(left)

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol
 from ..context import RunContext
 from ..errors import ConfigurationError, ModelNotFoundError, RunCancelledError
 from ..message import Message
+from ..options import check_above_zero, check_at_least, names_of
 from ..token_estimation import TokenEstimator
 from ._apply import StoredSummary, store_summary, summarize_plan
 from ._clearing import cleared_result, drop_retrieved
@@ -135,12 +136,9 @@ class ClearToolResults:
     """
 
     def __init__(self, *, keep_recent: int = 3, exclude_tools: Collection[str] = ()) -> None:
-        if keep_recent < 0:
-            raise ConfigurationError(f"`keep_recent` is {keep_recent}: it must not be negative")
-        if isinstance(exclude_tools, str):
-            raise ConfigurationError(f"`exclude_tools` holds names: pass [{exclude_tools!r}]")
+        check_at_least(0, keep_recent=keep_recent)
         self._keep_recent = keep_recent
-        self._excluded = frozenset(exclude_tools)
+        self._excluded = names_of("exclude_tools", exclude_tools)
 
     async def shorten(self, messages: Sequence[Message], task: ShorteningTask) -> Sequence[Message]:
         """Return the conversation with its old results cleared."""
@@ -172,8 +170,7 @@ class CompactToolOutputs:
     """
 
     def __init__(self, *, keep_last: int = 4, keep_characters: int = 2_000) -> None:
-        if keep_last < 0 or keep_characters < 0:
-            raise ConfigurationError("`keep_last` and `keep_characters` must not be negative")
+        check_at_least(0, keep_last=keep_last, keep_characters=keep_characters)
         self._keep_last = keep_last
         self._keep_characters = keep_characters
 
@@ -196,8 +193,7 @@ class TrimOldest:
     """
 
     def __init__(self, *, keep_last: int = 1) -> None:
-        if keep_last < 1:
-            raise ConfigurationError(f"`keep_last` is {keep_last}: it must be above 0")
+        check_above_zero(keep_last=keep_last)
         self._keep_last = keep_last
 
     async def shorten(self, messages: Sequence[Message], task: ShorteningTask) -> Sequence[Message]:

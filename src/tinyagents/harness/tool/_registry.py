@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from ..errors import DuplicateNameError, ToolNotFoundError
 from ..model import ToolSchema
+from ..options import check_list
 from ._decorator import ToolLike, as_tool
 from ._policy import ToolPolicy
 from ._tool import Tool
@@ -17,6 +18,7 @@ class ToolRegistry:
         tools: Tools, and functions to make tools of.
 
     Raises:
+        ConfigurationError: They are no list.
         DuplicateNameError: Two of them have one name.
         ToolSchemaError: A function cannot be described to a model.
     """
@@ -24,6 +26,7 @@ class ToolRegistry:
     __slots__ = ("_tools", "names", "schemas")
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
+        check_list("tools", tools)
         found: dict[str, Tool] = {}
         for source in tools:
             tool = as_tool(source)

@@ -8,6 +8,7 @@ from ...call_counter import CallCounter, InMemoryCallCounter
 from ...context import RunContext
 from ...errors import ConfigurationError, InvalidRequestError, LimitExceededError
 from ...limits import LimitKind
+from ...options import check_at_least
 
 if TYPE_CHECKING:
     from ...agent_loop import AgentRun
@@ -50,9 +51,7 @@ class CallLimit:
     ) -> None:
         if run_limit is None and thread_limit is None:
             raise ConfigurationError(f"`{name}` needs a `run_limit` or a `thread_limit`")
-        for option, limit in (("run_limit", run_limit), ("thread_limit", thread_limit)):
-            if limit is not None and limit < 0:
-                raise ConfigurationError(f"`{option}` is {limit!r}: it is a number of 0 or more")
+        check_at_least(0, run_limit=run_limit, thread_limit=thread_limit)
         self._kind = kind
         self._name = name
         self._what = what

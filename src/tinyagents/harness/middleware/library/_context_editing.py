@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, cast
 
 from ...context import RunContext
-from ...errors import ConfigurationError
 from ...memo import MessageCache
 from ...message import Message, ToolMessage
 from ...model import JsonSchemaFormat, ModelRequest
+from ...options import check_at_least, names_of
 from ...summarization import CLEARED, cleared_result
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
@@ -53,16 +53,16 @@ class ContextEditingMiddleware(Middleware[Any]):
         counter: TokenCounterLike | None = None,
         events: bool = True,
     ) -> None:
-        if min(keep_recent, trigger_tokens or 0, clear_at_least) < 0:
-            raise ConfigurationError(
-                "`keep_recent`, `trigger_tokens` and `clear_at_least` are numbers of 0 or more"
-            )
-        if isinstance(exclude_tools, str):
-            raise ConfigurationError(f"`exclude_tools` holds names: pass [{exclude_tools!r}]")
+        check_at_least(
+            0,
+            keep_recent=keep_recent,
+            trigger_tokens=trigger_tokens,
+            clear_at_least=clear_at_least,
+        )
         self._keep_recent = keep_recent
         self._trigger = trigger_tokens or None
         self._at_least = clear_at_least
-        self._excluded = frozenset(exclude_tools)
+        self._excluded = names_of("exclude_tools", exclude_tools)
         self._arguments = clear_arguments
         self._placeholder = placeholder
         self._estimator = TokenEstimator(counter)

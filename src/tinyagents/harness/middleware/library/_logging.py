@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ...context import RunContext
 from ...errors import ConfigurationError, TinyAgentsError
 from ...model import MessageDelta, ModelRequest, ModelResponse
+from ...options import check_above_zero
 from ...text import dump_json, error_text
 from ...tool import ToolResult
 from .._base import Middleware, ModelDelta, ToolCall, ToolDelta
@@ -68,8 +69,7 @@ class LoggingMiddleware(Middleware[Any]):
     ) -> None:
         for hook, level in (levels or {}).items():
             _check_level(hook, level)
-        if max_characters < 1:
-            raise ConfigurationError("`max_characters` must be above 0")
+        check_above_zero(max_characters=max_characters)
         self._logger = logger or logging.getLogger("tinyagents.runs")
         self._label = label
         self._levels = {**_LEVELS, **(levels or {})}

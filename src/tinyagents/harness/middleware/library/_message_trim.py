@@ -1,11 +1,12 @@
 """Sending a part of the conversation only."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from ...context import RunContext
 from ...message import Message
 from ...model import ModelRequest
+from ...options import check_choice, check_kind, names_of
 from ...summarization import Role, TrimStrategy, trim_messages
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
@@ -29,6 +30,9 @@ class MessageTrimMiddleware(Middleware[Any]):
         keep_user_turn: Where the cut falls in the middle of a turn, keep what the user said at its
             beginning, so that the model still knows what it is at.
         counter: Counts tokens: see :class:`~tinyagents.harness.token_estimation.TokenEstimator`.
+
+    Raises:
+        ConfigurationError: There is no such role, or the strategy is none.
     """
 
     def __init__(
@@ -40,9 +44,10 @@ class MessageTrimMiddleware(Middleware[Any]):
         keep_user_turn: bool = True,
         counter: TokenCounterLike | None = None,
     ) -> None:
+        check_kind("strategy", strategy, TrimStrategy, like="TrimStrategy.keep_last(20)")
         self._strategy = strategy
-        self._start_on = start_on
-        self._end_on = end_on
+        self._start_on = _roles("start_on", start_on)
+        self._end_on = _roles("end_on", end_on)
         self._keep_user_turn = keep_user_turn
         self._estimator = TokenEstimator(counter)
 
@@ -72,3 +77,10 @@ class MessageTrimMiddleware(Middleware[Any]):
         known.update(map(id, latest))
         whole = trim_messages(messages, TrimStrategy.keep_last(len(messages)))
         return [message for message in whole if id(message) in known]
+
+
+def _roles(option: str, given: Collection[Role]) -> frozenset[Role]:
+    roles = names_of(option, given)
+    for role in roles:
+        check_choice(option, role, get_args(Role))
+    return roles

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...call_counter import CallCounter
 from ...context import RunContext, StopWithFinal
-from ...errors import ConfigurationError
 from ...model import ModelRequest, ModelResponse
+from ...options import check_choice
 from .._base import Middleware, ModelHandler
 from ._call_limits import CallLimit, stop_text
 
@@ -49,8 +49,7 @@ class ModelCallLimitMiddleware(Middleware[Any]):
         counter: CallCounter | None = None,
         name: str | None = None,
     ) -> None:
-        if on_limit not in ("error", "end"):
-            raise ConfigurationError(f"`on_limit` is {on_limit!r}; it may be 'error' or 'end'")
+        check_choice("on_limit", on_limit, ("error", "end"))
         self._name = name or type(self).__name__
         self._limit = CallLimit(
             self._name, "model_calls", "model calls", run_limit, thread_limit, counter

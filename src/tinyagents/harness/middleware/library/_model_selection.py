@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from ...context import RunContext
-from ...errors import ConfigurationError, RunCancelledError
+from ...errors import RunCancelledError
 from ...message import Message
 from ...model import (
     ChatModel,
@@ -17,6 +17,7 @@ from ...model import (
     ModelSettings,
     ToolSchema,
 )
+from ...options import check_above_zero, names_of
 from ...structured import OutputSpec
 from ...text import error_text
 from .._base import Middleware
@@ -87,16 +88,10 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
         settings: ModelSettings | None = None,
         timeout: float = 15.0,
     ) -> None:
-        if isinstance(always_include, str):
-            raise ConfigurationError(
-                f"`always_include` is a collection of names: pass [{always_include!r}]"
-            )
-        for option, value in (("max_tools", max_tools), ("timeout", timeout)):
-            if not value > 0:
-                raise ConfigurationError(f"`{option}` is {value!r}: it must be above 0")
+        check_above_zero(max_tools=max_tools, timeout=timeout)
         self._model = model
         self._max_tools = max_tools
-        self._always = frozenset(always_include)
+        self._always = names_of("always_include", always_include)
         self._instructions = instructions or _INSTRUCTIONS.format(most=max_tools)
         self._settings = settings or ModelSettings(max_tokens=2000)
         self._timeout = timeout

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from ...concurrency import in_thread
 from ...context import RunContext
-from ...errors import ConfigurationError
+from ...options import check_above_zero, names_of
 from ...text import encode_json, parse_json
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from ...tool import ToolResult
@@ -57,13 +57,10 @@ class OutputCompressionMiddleware(Middleware[Any]):
         tools: Collection[str] | None = None,
         counter: TokenCounterLike | None = None,
     ) -> None:
-        if max_characters < 1 or max_items < 1:
-            raise ConfigurationError("`max_characters` and `max_items` must be above 0")
-        if isinstance(tools, str):
-            raise ConfigurationError(f"`tools` holds names: pass [{tools!r}]")
+        check_above_zero(max_characters=max_characters, max_items=max_items)
         self._max_characters = max_characters
         self._max_items = max_items
-        self._tools = None if tools is None else frozenset(tools)
+        self._tools = names_of("tools", tools)
         self._estimator = TokenEstimator(counter)
 
     async def after_tool(self, ctx: RunContext[Any], call: ToolCall, result: ToolResult) -> None:

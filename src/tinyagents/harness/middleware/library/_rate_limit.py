@@ -7,6 +7,7 @@ from typing import Any, Literal
 from ...context import RunContext
 from ...errors import ConfigurationError, LimitExceededError
 from ...model import ModelRequest, ModelResponse
+from ...options import check_at_least, check_choice
 from ...retry import RateLimiter
 from .._base import Middleware, ModelHandler
 
@@ -39,14 +40,12 @@ class RateLimitMiddleware(Middleware[Any]):
         mode: Literal["wait", "error"] = "wait",
         max_wait: float | None = None,
     ) -> None:
-        if mode not in ("wait", "error"):
-            raise ConfigurationError(f"`mode` is {mode!r}; it may be 'wait' or 'error'")
-        if max_wait is not None and not max_wait >= 0:
-            raise ConfigurationError(f"`max_wait` is {max_wait!r}: it is a number of 0 or more")
+        check_choice("mode", mode, ("wait", "error"))
+        check_at_least(0, max_wait=max_wait)
         if max_wait is not None and mode == "error":
             raise ConfigurationError("with `mode='error'` no call waits: leave `max_wait` out")
-        if not callable(tokens) and not tokens >= 0:
-            raise ConfigurationError(f"`tokens` is {tokens!r}: it is a number of 0 or more")
+        if not callable(tokens):
+            check_at_least(0, tokens=tokens)
         self._limiter = limiter
         self._tokens = tokens
         self._longest = 0.0 if mode == "error" else math.inf if max_wait is None else max_wait

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...context import RunContext
-from ...errors import ConfigurationError
 from ...memo import MessageCache
 from ...message import Message, ToolMessage, retrieval_of
 from ...model import ModelRequest
+from ...options import check_at_least
 from ...summarization import start_of_turns, without_blocks
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
@@ -54,8 +54,7 @@ class RetrievalCompressionMiddleware(Middleware[Any]):
         keep_turns: int | None = 1,
         counter: TokenCounterLike | None = None,
     ) -> None:
-        if min(max_tokens or 0, keep_turns or 0) < 0:
-            raise ConfigurationError("`max_tokens` and `keep_turns` are numbers of 0 or more")
+        check_at_least(0, max_tokens=max_tokens, keep_turns=keep_turns)
         self._max_tokens = max_tokens
         self._keep_turns = keep_turns
         self._estimator = TokenEstimator(counter)

@@ -6,6 +6,7 @@ from typing import Any
 from ...context import RunContext
 from ...errors import ModelError, TinyAgentsError
 from ...model import ModelRequest, ModelResponse
+from ...options import check_kind
 from ...retry import RetryPolicy
 from ...text import error_text
 from .._base import Middleware, ModelHandler
@@ -25,10 +26,14 @@ class RetryMiddleware(Middleware[Any]):
 
     Args:
         policy: Which errors, how often, and how long between; ``RetryPolicy()`` by default.
+
+    Raises:
+        ConfigurationError: It is no policy.
     """
 
     def __init__(self, policy: RetryPolicy | None = None) -> None:
-        self._policy = policy or RetryPolicy()
+        self._policy = RetryPolicy() if policy is None else policy
+        check_kind("policy", self._policy, RetryPolicy, like="RetryPolicy(max_attempts=3)")
 
     async def wrap_model(
         self, ctx: RunContext[Any], request: ModelRequest, call_next: ModelHandler

@@ -1,13 +1,13 @@
 """A time limit for each model call as a whole."""
 
-import math
 from functools import partial
 from typing import Any
 
 from ...concurrency import DeadlineExpired, within
 from ...context import RunContext
-from ...errors import ConfigurationError, RunTimeoutError
+from ...errors import RunTimeoutError
 from ...model import ModelRequest, ModelResponse
+from ...options import check_above_zero
 from .._base import Middleware, ModelHandler
 
 
@@ -28,8 +28,7 @@ class TimeoutMiddleware(Middleware[Any]):
     """
 
     def __init__(self, seconds: float) -> None:
-        if not (math.isfinite(seconds) and seconds > 0):
-            raise ConfigurationError(f"`seconds` is {seconds!r}: it is a number above 0")
+        check_above_zero(seconds=seconds)
         self._seconds = seconds
 
     async def wrap_model(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...call_counter import CallCounter
 from ...context import RunContext, StopWithFinal
 from ...errors import ConfigurationError
+from ...options import check_choice
 from ...tool import ToolResult
 from .._base import Middleware, ToolCall, ToolHandler
 from ._call_limits import CallLimit, stop_text
@@ -51,10 +52,8 @@ class ToolCallLimitMiddleware(Middleware[Any]):
         counter: CallCounter | None = None,
         name: str | None = None,
     ) -> None:
-        if on_limit not in ("continue", "end", "error"):
-            raise ConfigurationError(
-                f"`on_limit` is {on_limit!r}; it may be 'continue', 'end' or 'error'"
-            )
+        check_choice("on_limit", on_limit, ("continue", "end", "error"))
+        _check_single(tool_name)
         self._tool_name = tool_name
         self._name = name or (type(self).__name__ + (f"({tool_name})" if tool_name else ""))
         what = "tool calls" if tool_name is None else f"calls of `{tool_name}`"
@@ -111,3 +110,10 @@ class ToolCallLimitMiddleware(Middleware[Any]):
     async def on_error(self, ctx: RunContext[Any], error: BaseException) -> None:
         """Give back what a run that has failed did not use."""
         await self._limit.end_all(ctx)
+
+
+def _check_single(tool_name: object) -> None:
+    if not isinstance(tool_name, str | None):
+        raise ConfigurationError(
+            f"`tool_name` is {tool_name!r}: it is one name; register a limit for each tool"
+        )

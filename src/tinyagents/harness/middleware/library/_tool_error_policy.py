@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 from ...concurrency import DeadlineExpired
 from ...context import RunContext
 from ...errors import ConfigurationError, ToolFailedError
+from ...options import check_choice, names_of
 from ...text import error_text
 from ...tool import InterruptSignal, ToolError, ToolResult
 from .._base import Middleware, ToolCall, ToolHandler
@@ -45,16 +46,13 @@ class ToolErrorPolicyMiddleware(Middleware[Any]):
         tools: Collection[str] | None = None,
         message: ToolErrorText | None = None,
     ) -> None:
-        if action not in ("tell", "raise"):
-            raise ConfigurationError(f"`action` is {action!r}; it may be 'tell' or 'raise'")
-        if isinstance(tools, str):
-            raise ConfigurationError(f"`tools` holds names: pass [{tools!r}]")
+        check_choice("action", action, ("tell", "raise"))
         classes = exceptions if isinstance(exceptions, tuple) else (exceptions,)
         for each in classes:
             _check_class(each)
         self._raises = action == "raise"
         self._classes = classes
-        self._tools = None if tools is None else frozenset(tools)
+        self._tools = names_of("tools", tools)
         self._message = message
 
     async def wrap_tool(

@@ -5,7 +5,7 @@ from typing import Any
 
 from ...concurrency import DeadlineExpired
 from ...context import RunContext
-from ...errors import ConfigurationError
+from ...options import check_kind, names_of
 from ...retry import RetryPolicy
 from ...text import error_text
 from ...tool import ToolError, ToolResult, may_pass
@@ -36,11 +36,10 @@ class ToolRetryMiddleware(Middleware[Any]):
     def __init__(
         self, policy: RetryPolicy | None = None, *, tools: Collection[str] | None = None
     ) -> None:
-        if isinstance(tools, str):
-            raise ConfigurationError(f"`tools` holds names: pass [{tools!r}]")
-        self._policy = policy or RetryPolicy()
+        self._policy = RetryPolicy() if policy is None else policy
+        check_kind("policy", self._policy, RetryPolicy, like="RetryPolicy(max_attempts=3)")
         self._retry_on: Callable[[Exception], bool] = self._policy.retry_on or may_pass
-        self._tools = None if tools is None else frozenset(tools)
+        self._tools = names_of("tools", tools)
 
     async def wrap_tool(
         self, ctx: RunContext[Any], call: ToolCall, call_next: ToolHandler

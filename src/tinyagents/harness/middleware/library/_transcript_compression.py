@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...context import RunContext
-from ...errors import ConfigurationError
 from ...memo import MessageCache
 from ...message import AssistantMessage, Block, Message, TextBlock, ToolMessage
 from ...model import ModelRequest
+from ...options import check_above_zero, check_at_least
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware
 from ._shortening import put_shorter
@@ -53,8 +53,8 @@ class TranscriptCompressionMiddleware(Middleware[Any]):
         reasoning: bool = True,
         counter: TokenCounterLike | None = None,
     ) -> None:
-        if keep_recent < 0 or step < 1:
-            raise ConfigurationError("`keep_recent` is 0 or more, and `step` above 0")
+        check_at_least(0, keep_recent=keep_recent)
+        check_above_zero(step=step)
         self._keep_recent = keep_recent
         self._step = step
         self._whitespace = whitespace
