@@ -143,6 +143,7 @@ class RunContext(Generic[DataT]):
         "ids",
         "limits",
         "model_call_id",
+        "model_override",
         "models",
         "notes",
         "origin",
@@ -200,6 +201,8 @@ class RunContext(Generic[DataT]):
         """The models that the run has: ``models.resolve(request)`` tells which would answer."""
         self.model_call_id: str | None = None
         """The id of the latest model call, by which its events and pieces call it."""
+        self.model_override: str | None = None
+        """The registered name of the model that was chosen for this run; the usual one where ``None``."""
         self.streaming: bool = streaming
         self.parent: RunContext[Any] | None = parent
         self.usage: UsageTotals = usage if usage is not None else UsageTotals()

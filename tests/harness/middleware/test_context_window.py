@@ -17,11 +17,13 @@ from tinyagents import (
     Usage,
     UserMessage,
 )
+from tinyagents.harness.cancel import CancellationToken
 from tinyagents.harness.errors import (
     ConfigurationError,
     ContextOverflowError,
     ContextWindowError,
     ModelNotFoundError,
+    RunCancelledError,
 )
 from tinyagents.harness.events import (
     AgentEvent,
@@ -33,7 +35,11 @@ from tinyagents.harness.events import (
     Custom,
 )
 from tinyagents.harness.message import Message, ToolCallBlock, retrieved_block
-from tinyagents.harness.middleware import ContextWindowMiddleware, before_model
+from tinyagents.harness.middleware import (
+    ContextWindowMiddleware,
+    SummarizationMiddleware,
+    before_model,
+)
 from tinyagents.harness.model import ModelProfile, ModelRequest
 from tinyagents.harness.stream import Final
 from tinyagents.harness.summarization import (
@@ -45,7 +51,9 @@ from tinyagents.harness.summarization import (
     MessagesAbove,
     ModelSummarizer,
     ShorteningTask,
+    SummarizationPolicy,
     Summarize,
+    SummaryRecord,
     TokensAbove,
     TrimOldest,
     compact_context_tool,
@@ -299,6 +307,35 @@ async def test_what_a_refusal_has_taught_holds_for_the_rest_of_the_run() -> None
     assert of_kind(again.events, ContextPressure)[-1].limit < refused
 
 
+async def test_the_window_is_that_of_the_model_that_the_run_was_given() -> None:
+    def sized(name: str, window: int) -> ScriptedModel:
+        return ScriptedModel([say("ok")], profile=ModelProfile(model=name, max_input_tokens=window))
+
+    models = {"small": sized("small", 400), "large": sized("large", 10_000)}
+    agent = AgentHarness(models=models, middleware=[ContextWindowMiddleware([TrimOldest()])])
+    whole = await agent.invoke(None, history(6), model="large")
+    assert len(whole.messages) == 13
+    assert len((await agent.invoke(None, history(6))).messages) < 13
+
+
+async def test_what_one_model_refuses_is_not_believed_of_another() -> None:
+    def named(name: str, *script: Any) -> ScriptedModel:
+        return ScriptedModel(script, profile=ModelProfile(provider="fake", model=name))
+
+    small = named("small", fail(TOO_LONG), say("ok"))
+    large = named("large", say("ok"))
+    agent = AgentHarness(
+        models={"small": small, "large": large},
+        middleware=[ContextWindowMiddleware([TrimOldest()])],
+    )
+    given = [*history(4), UserMessage(content="now")]
+    run = await agent.invoke(None, given, model="small")
+    stored = RunSnapshot.model_validate_json(run.snapshot.model_dump_json())
+    await agent.resume(stored, None, input="And now?", model="large")
+    assert len(small.requests[1].messages) < len(given)
+    assert len(large.requests[0].messages) == len(given) + 2
+
+
 async def test_a_second_refusal_raises_the_first_error() -> None:
     first = ContextOverflowError("too long, said first")
     model = ScriptedModel([fail(first), fail(ContextOverflowError("again")), say("never")])
@@ -357,6 +394,40 @@ async def test_a_model_can_ask_for_a_shorter_conversation() -> None:
     agent = make(model, window, tools=[compact_context_tool()])
     await agent.invoke(None, [*history(3), UserMessage(content="now")])
     assert [len(request.messages) for request in model.requests] == [8, 4]
+
+
+@pytest.mark.parametrize("kind", ["window", "requests", "transcript"])
+async def test_what_the_model_asked_for_is_still_asked_where_it_was_cancelled(kind: str) -> None:
+    token = CancellationToken()
+
+    class Cancelling(CountingSummarizer):
+        async def summarize(self, *args: Any, **options: Any) -> SummaryRecord:
+            token.cancel()
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    def asked(summarizer: CountingSummarizer, model: ScriptedModel) -> AgentHarness:
+        middleware: Middleware[Any] = ContextWindowMiddleware(
+            [Summarize(summarizer, keep_last=2)], window=100_000, reserve=0
+        )
+        if kind != "window":
+            middleware = SummarizationMiddleware(
+                summarizer,
+                policy=SummarizationPolicy(keep_last=2, trigger=TokensAbove(100_000)),
+                compact_transcript=kind == "transcript",
+            )
+        return make(model, middleware, tools=[compact_context_tool()])
+
+    first = ScriptedModel([call("compact_context", focus="the port")])
+    with pytest.raises(RunCancelledError) as caught:
+        await asked(Cancelling(), first).invoke(None, history(3), cancellation=token)
+    assert caught.value.run is not None
+    summarizer = CountingSummarizer()
+    agent = asked(summarizer, ScriptedModel([say("ok"), say("fine")]))
+    run = await agent.resume(caught.value.run.snapshot, None, input="Go on.")
+    assert [goal is not None and "the port" in goal for goal in summarizer.goals] == [True]
+    await agent.resume(run.snapshot, None, input="And now?")
+    assert len(summarizer.sources) == 1
 
 
 async def test_a_failing_summary_leaves_it_to_the_next_step() -> None:

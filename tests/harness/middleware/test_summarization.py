@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.harness.summarization.summaries import BrokenSummarizer, CountingSummarizer
+from tests.harness.summarization.summaries import (
+    BrokenSummarizer,
+    CountingSummarizer,
+    SayingSummarizer,
+)
 from tinyagents import (
     AgentHarness,
     AssistantMessage,
@@ -35,6 +39,7 @@ from tinyagents.harness.summarization import (
     ModelSummarizer,
     SummarizationPolicy,
     Summarize,
+    TokensAbove,
     compact_context_tool,
     is_summary,
     is_well_paired,
@@ -373,3 +378,33 @@ def test_the_name_of_the_original_is_the_same_middleware() -> None:
 def test_what_cannot_work_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         SummarizationMiddleware(**options)
+
+
+@pytest.mark.parametrize("compact_transcript", [True, False])
+@pytest.mark.parametrize("text", [" ", WORDS * 20])
+async def test_a_summary_that_is_no_use_is_a_failure(text: str, compact_transcript: bool) -> None:
+    model = ScriptedModel([say("ok")])
+    summaries = SummarizationMiddleware(
+        SayingSummarizer(text),
+        policy=SummarizationPolicy(keep_last=2, trigger=TokensAbove(600)),
+        compact_transcript=compact_transcript,
+    )
+    given = [UserMessage(content=f"q{n} {WORDS}") for n in range(6)]
+    run = await make(model, summaries).invoke(None, given)
+    (request,) = model.requests
+    sent = [message.text[:2] for message in request.messages if message.role == "user"]
+    assert sent == ["q4", "q5"]
+    (failed,) = of_kind(run.events, MiddlewareFailed)
+    assert failed.error is not None
+    assert failed.error.startswith("SummaryError")
+    assert not of_kind(run.events, ContextSummarized)
+    assert not summaries.records
+    assert stored_summary(run.snapshot.notes) is None
+    assert_event_grammar(run)
+
+
+async def test_fewer_messages_may_be_what_is_wanted_however_long_the_summary() -> None:
+    model = ScriptedModel([say("ok")])
+    summaries = SummarizationMiddleware(SayingSummarizer(WORDS), policy=EARLY)
+    await make(model, summaries).invoke(None, [*history(4), UserMessage(content="now")])
+    assert len(model.requests[0].messages) < 5

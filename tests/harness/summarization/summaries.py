@@ -60,6 +60,29 @@ class BrokenSummarizer:
         raise RuntimeError("no summary today")
 
 
+class SayingSummarizer:
+    """Says the same of whatever it is given, in a user message as a model's summary is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def summarize(
+        self,
+        messages: Sequence[Message],
+        *,
+        goal: str | None = None,
+        reason: str = "",
+        ctx: RunContext[Any] | None = None,
+    ) -> SummaryRecord:
+        provenance = CompressionProvenance(
+            source_ids=tuple(map(message_ref, messages)),
+            original_token_estimate=10 * len(messages),
+            summary_token_estimate=8,
+            reason=reason,
+        )
+        return record_of(messages, UserMessage(content=self.text), provenance)
+
+
 def talk(*roles: str, filler: str = "") -> list[Message]:
     """Messages by letter: s, u, a; c for a call with its result, t for a trusted one."""
     messages: list[Message] = []

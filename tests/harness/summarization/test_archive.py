@@ -79,6 +79,28 @@ class TestFiles:
             "tool",
         ]
 
+    @pytest.mark.parametrize(
+        "line",
+        [b"{}", b"null", b"", b"\xff", b'{"role":"user","content":"a"},' * 2 + b"{}", b"1,2"],
+    )
+    async def test_a_line_that_is_no_message_is_passed_over(
+        self, line: bytes, tmp_path: Path
+    ) -> None:
+        archive = JsonlContextArchive(tmp_path)
+        archive.path("a").write_bytes(line + b"\n")
+        await archive.add("a", SAID[:1])
+        assert list(await archive.load("a")) == SAID[:1]
+
+    async def test_two_lines_that_have_run_into_one_do_not_hide_the_others(
+        self, tmp_path: Path
+    ) -> None:
+        archive = JsonlContextArchive(tmp_path)
+        await archive.add("a", SAID[:2])
+        path = archive.path("a")
+        path.write_bytes(path.read_bytes().replace(b"}\n{", b"},{"))
+        await archive.add("a", SAID[2:])
+        assert list(await archive.load("a")) == SAID[2:]
+
     async def test_a_line_that_a_crash_has_cut_is_passed_over(self, tmp_path: Path) -> None:
         archive = JsonlContextArchive(tmp_path)
         await archive.add("a", SAID[:2])

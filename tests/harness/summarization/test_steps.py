@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.harness.summarization.summaries import BrokenSummarizer, CountingSummarizer, talk
+from tests.harness.summarization.summaries import (
+    BrokenSummarizer,
+    CountingSummarizer,
+    SayingSummarizer,
+    talk,
+)
 from tests.harness.tool.calls import context
 from tinyagents import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from tinyagents.harness.errors import ConfigurationError
+from tinyagents.harness.errors import ConfigurationError, SummaryError
 from tinyagents.harness.message import Message, ToolCallBlock, retrieved_block
 from tinyagents.harness.summarization import (
     CLEARED,
@@ -236,3 +241,35 @@ def test_the_usual_steps_summarise_where_there_is_a_summariser() -> None:
 def test_what_cannot_work_is_refused(make: Any) -> None:
     with pytest.raises(ConfigurationError):
         make()
+
+
+async def test_trimming_after_a_summary_keeps_it() -> None:
+    # As a user's message it is the oldest of all, and with it all that was summarised would be gone.
+    steps: list[ContextStep] = [Summarize(SayingSummarizer("the port is 8443")), TrimOldest()]
+    messages = talk("s", *"u" * 20, filler=" word" * 100)
+    told = task(600, kept=True)
+    shorter = await apply_steps(steps, messages, told)
+    assert shorter.steps == ("Summarize", "TrimOldest")
+    assert [m.text for m in shorter.messages[:2]] == ["s0", "the port is 8443"]
+    assert len(shorter.messages) > 4
+    assert shorter.tokens <= 600
+    assert stored_summary(told.ctx.notes) is not None
+
+
+async def test_a_summary_that_leaves_no_room_is_trimmed_too() -> None:
+    summarized = await apply_steps(
+        [Summarize(SayingSummarizer("word " * 400))],
+        talk("s", *"u" * 20, filler=" word" * 100),
+        task(600),
+    )
+    shorter = await TrimOldest().shorten(summarized.messages, task(400))
+    assert not any(is_summary(m) for m in shorter)
+    assert TokenEstimator().messages(shorter) <= 400
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_a_summary_without_words_is_a_failure(text: str) -> None:
+    messages = talk(*"u" * 20)
+    assert await Summarize(SayingSummarizer(text)).shorten(messages, task()) is messages
+    with pytest.raises(SummaryError, match="SayingSummarizer"):
+        await Summarize(SayingSummarizer(text), on_failure="abort").shorten(messages, task())

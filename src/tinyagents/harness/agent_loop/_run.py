@@ -215,6 +215,7 @@ class LoopRun:
         """Whether somebody outside may cancel the run through its token."""
         self.override: str | None = override
         """The registered name of the model that was chosen for this run."""
+        ctx.model_override = override
         self.output: OutputSpec[Any] | None = output
         self.output_value: Any = None
         self.feed: Feed | None = None

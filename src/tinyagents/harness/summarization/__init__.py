@@ -33,7 +33,7 @@ from ._records import (
     source_hash,
 )
 from ._render import render_message
-from ._request_note import ask_for_compaction, take_compaction_request
+from ._request_note import ask_for_compaction, compaction_request
 from ._results import TrimmedResults, shortened_result, trim_results
 from ._shorten import Shortened, apply_steps
 from ._steps import (
@@ -103,6 +103,7 @@ __all__ = (
     "ask_for_compaction",
     "cleared_result",
     "compact_context_tool",
+    "compaction_request",
     "conversation_key",
     "default_steps",
     "drop_retrieved",
@@ -124,7 +125,6 @@ __all__ = (
     "store_summary",
     "stored_summary",
     "summarize_plan",
-    "take_compaction_request",
     "trim_messages",
     "trim_oldest",
     "trim_results",

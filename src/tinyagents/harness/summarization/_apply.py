@@ -1,16 +1,17 @@
 """Putting a summary in the place of the older part of a conversation, with its events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import anyio
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from ..context import RunContext
+from ..errors import SummaryError
 from ..message import Message
 from ..text import error_text
 from ._policy import SummaryPlan
-from ._records import SummaryRecord, is_summary
+from ._records import SummaryMessage, SummaryRecord, is_summary
 from ._summarizer import Summarizer
 
 SUMMARY_HOOK: Final = "summarize"
@@ -63,6 +64,7 @@ async def summarize_plan(
     goal: str | None = None,
     focus: str | None = None,
     reason: str = "",
+    check: Callable[[SummaryMessage], None] | None = None,
 ) -> SummaryRecord:
     """Summarise the older part of a conversation.
 
@@ -77,11 +79,19 @@ async def summarize_plan(
         goal: What the conversation is for.
         focus: What else is still needed.
         reason: Why it is summarised, for the provenance.
+        check: Raises where the summary is of no use.
+
+    Raises:
+        SummaryError: The summary says nothing. Whatever else the summariser raises passes through.
     """
     ctx.emit("middleware.started", name=by, hook=SUMMARY_HOOK)
     try:
         aim = "\nStill needed: ".join(each for each in (goal, focus) if each) or None
         record = await summarizer.summarize(plan.older, goal=aim, reason=reason, ctx=ctx)
+        if not record.summary.text.strip():
+            raise SummaryError(f"`{type(summarizer).__name__}` made a summary without any words")
+        if check is not None:
+            check(record.summary)
     except BaseException as error:
         cancelled = isinstance(error, anyio.get_cancelled_exc_class())
         why = "cancelled" if cancelled else f"{type(error).__name__}: {error_text(error)}"

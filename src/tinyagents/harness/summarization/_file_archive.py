@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-
 from ..concurrency import in_thread
 from ..message import Message, dump_messages, load_messages
 from ._records import message_digest
@@ -96,7 +94,7 @@ def _distinct(lines: Iterable[bytes]) -> Sequence[Message]:
             continue
         try:
             (message,) = load_messages(b"[" + line + b"]")
-        except ValidationError:
+        except ValueError:  # no message, or more than one: pydantic's error is one of these
             continue
         found.setdefault(message_digest(message), message)
     return tuple(found.values())

@@ -1,5 +1,7 @@
 """The note by which a compaction is asked for; it is part of the snapshot until it is done."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from ..context import RunContext
@@ -17,7 +19,12 @@ def ask_for_compaction(ctx: RunContext[Any], focus: str = "") -> None:
     ctx.notes[_NOTE] = focus
 
 
-def take_compaction_request(ctx: RunContext[Any]) -> str | None:
-    """Return the focus of a compaction that was asked for, and forget it; ``None`` for none."""
-    focus = ctx.notes.pop(_NOTE, None)
-    return focus if isinstance(focus, str) else None
+@contextmanager
+def compaction_request(ctx: RunContext[Any]) -> Generator[str | None]:
+    """Give the focus of a compaction that was asked for, and ``None`` where none was.
+
+    It is forgotten once the block has ended; where that fails or is cancelled it is still asked for.
+    """
+    focus = ctx.notes.get(_NOTE)
+    yield focus if isinstance(focus, str) else None
+    ctx.notes.pop(_NOTE, None)

@@ -13,6 +13,7 @@ from ..token_estimation import TokenEstimator
 from ._apply import StoredSummary, store_summary, summarize_plan
 from ._clearing import cleared_result, drop_retrieved
 from ._policy import SummarizationPolicy
+from ._records import is_summary
 from ._results import trim_results
 from ._summarizer import ConcatSummarizer, Summarizer
 from ._trim import TrimStrategy, trim_messages
@@ -227,8 +228,24 @@ def trim_oldest(
 
     The last ``keep_last`` messages stay however large they are. System messages, results marked
     ``trusted_verbatim`` and what the user said at the beginning of a turn of which a part is kept
-    stay too.
+    stay too; and a summary, which is all that is left of what it stands for, unless with it there are
+    more than ``limit``.
     """
+    summaries = [m for m in messages if m.role != "system" and is_summary(m)]
+    if summaries:
+        others = [m for m in messages if m.role == "system" or not is_summary(m)]
+        room = max(0, limit - sum(map(estimator.message, summaries)))
+        newest = _newest_within(others, room, keep_last, estimator)
+        front = sum(1 for m in newest if m.role == "system")
+        newest[front:front] = summaries
+        if estimator.messages(newest) <= limit:
+            return newest
+    return _newest_within(messages, limit, keep_last, estimator)
+
+
+def _newest_within(
+    messages: Sequence[Message], limit: int, keep_last: int, estimator: TokenEstimator
+) -> list[Message]:
     least = trim_messages(messages, TrimStrategy.keep_last(keep_last), keep_user_turn=True)
     if estimator.messages(least) >= limit:
         return least

@@ -88,7 +88,8 @@ def _latest_counted(messages: Sequence[Message]) -> AssistantMessage | None:
 def profile_for(ctx: RunContext[Any], request: ModelRequest | None) -> ModelProfile | None:
     """Return the profile of the model that would answer; ``None`` where none can."""
     try:
-        return ctx.models.resolve(request or ModelRequest([])).model.profile
+        asked = request or ModelRequest([], model=ctx.model_override)
+        return ctx.models.resolve(asked).model.profile
     except ModelNotFoundError:
         return None
 

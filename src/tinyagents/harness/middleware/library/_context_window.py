@@ -1,8 +1,8 @@
 """Keeps a run's context inside its model's window."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...context import RunContext
@@ -18,10 +18,10 @@ from ...summarization import (
     Trigger,
     WindowFraction,
     apply_steps,
+    compaction_request,
     default_steps,
     goal_of,
     put_away,
-    take_compaction_request,
 )
 from ...token_estimation import TokenCounterLike, TokenEstimator
 from .._base import Middleware, ModelHandler
@@ -46,8 +46,8 @@ _REST: Final = 0.1
 class _Believed:
     """What is kept with the run of how much fits."""
 
-    fits: int | None = None
-    """What a refusal by the provider lets one believe to fit."""
+    fits: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What refusals by their providers let one believe to fit, by model: a fallback may take less."""
     rest: int = 0
     """The size below which nothing is tried again, since the steps could not get below the trigger."""
 
@@ -119,7 +119,12 @@ class ContextWindowMiddleware(Middleware[Any]):
         self, ctx: RunContext[Any], messages: Sequence[Message]
     ) -> Sequence[Message] | None:
         """Make the transcript shorter where it has come to the trigger, or where that was asked for."""
-        focus = take_compaction_request(ctx)
+        with compaction_request(ctx) as focus:
+            return await self._compacted(ctx, messages, focus)
+
+    async def _compacted(
+        self, ctx: RunContext[Any], messages: Sequence[Message], focus: str | None
+    ) -> Sequence[Message] | None:
         measured, room = self._measured(ctx), self._room(ctx)
         await self._estimator.prepare(messages)
         tokens = measured.of_transcript(self._estimator, messages)
@@ -255,7 +260,7 @@ class ContextWindowMiddleware(Middleware[Any]):
     def _room(self, ctx: RunContext[Any]) -> Room | None:
         request = self._measured(ctx).request
         room = room_for(ctx, request, window=self._window, reserve=self._reserve)
-        fits = self._believed(ctx).fits
+        fits = self._believed(ctx).fits.get(self._model(ctx))
         if fits is None or (room is not None and room.limit <= fits):
             return room
         return Room(window=room.window if room is not None else fits, limit=fits)
@@ -266,22 +271,29 @@ class ContextWindowMiddleware(Middleware[Any]):
             found = ctx.scratch[self] = Measured.begin(ctx, self._estimator)
         return found
 
+    def _model(self, ctx: RunContext[Any]) -> str:
+        profile = profile_for(ctx, self._measured(ctx).request)
+        return f"{profile.provider}/{profile.model}" if profile is not None else ""
+
     def _learn(self, ctx: RunContext[Any], tokens: int) -> None:
-        believed, fits = self._believed(ctx), int(tokens * _LEARNED)
-        if believed.fits is None or fits < believed.fits:
-            self._believe(ctx, replace(believed, fits=max(1, fits)))
+        believed, model = self._believed(ctx), self._model(ctx)
+        fits = max(1, int(tokens * _LEARNED))
+        if fits < believed.fits.get(model, tokens):
+            self._believe(ctx, replace(believed, fits={**believed.fits, model: fits}))
 
     def _believed(self, ctx: RunContext[Any]) -> _Believed:
         note = ctx.notes.get(self._note)
         if not isinstance(note, dict):
             return _NOTHING
         fits, rest = note.get("fits"), note.get("rest")
+        known = fits.items() if isinstance(fits, dict) else ()
         return _Believed(
-            fits if isinstance(fits, int) else None, rest if isinstance(rest, int) else 0
+            {model: size for model, size in known if isinstance(size, int)},
+            rest if isinstance(rest, int) else 0,
         )
 
     def _believe(self, ctx: RunContext[Any], believed: _Believed) -> None:
-        ctx.notes[self._note] = {"fits": believed.fits, "rest": believed.rest}
+        ctx.notes[self._note] = {"fits": {**believed.fits}, "rest": believed.rest}
 
     @property
     def _note(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from ...context import RunContext
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, SummaryError
 from ...message import Message
 from ...model import ModelRequest
 from ...summarization import (
@@ -21,12 +21,12 @@ from ...summarization import (
     SummaryPlan,
     SummaryRecord,
     WindowFraction,
+    compaction_request,
     goal_of,
     is_summary,
     put_away,
     store_summary,
     summarize_plan,
-    take_compaction_request,
     trim_oldest,
 )
 from ...token_estimation import TokenCounterLike, TokenEstimator
@@ -114,14 +114,19 @@ class SummarizationMiddleware(Middleware[Any]):
         """Summarise the older part of the transcript, where that is what to change."""
         if not self._on_transcript:
             return None
+        with compaction_request(ctx) as focus:
+            return await self._compacted(ctx, messages, focus)
+
+    async def _compacted(
+        self, ctx: RunContext[Any], messages: Sequence[Message], focus: str | None
+    ) -> Sequence[Message] | None:
         measured = self._kept(ctx).measured
         await self._estimator.prepare(messages)
         tokens = measured.of_transcript(self._estimator, messages)
-        focus = take_compaction_request(ctx)
         plan = self._plan(ctx, messages, tokens, focus)
         if plan is None:
             return None
-        record = await self._summarized(ctx, messages, plan, focus)
+        record = await self._summarized(ctx, messages, tokens, plan, focus)
         shorter = self._told(ctx, messages, plan, record)
         if shorter is None:
             return None
@@ -140,6 +145,12 @@ class SummarizationMiddleware(Middleware[Any]):
         if self._on_transcript:
             kept.measured.of_request(ctx, self._estimator, request)
             return
+        with compaction_request(ctx) as focus:
+            await self._put_into(ctx, request, kept, focus)
+
+    async def _put_into(
+        self, ctx: RunContext[Any], request: ModelRequest, kept: _Kept, focus: str | None
+    ) -> None:
         body = [message for message in request.messages if message.role != "system"]
         stored = kept.applied.fitting(ctx, body)
         shown, covered = request.messages, 0
@@ -148,11 +159,10 @@ class SummarizationMiddleware(Middleware[Any]):
         kept.measured.request = request
         counted = not kept.measured.is_stale(shown)
         tokens = self._estimator.prompt(shown, request.tools, reported=counted).total
-        focus = take_compaction_request(ctx)
         plan = self._plan(ctx, shown, tokens, focus)
         # What is held back from an earlier cut does not stand where it stood: only later ones count.
         if plan is not None and len(plan.recent) <= len(body) - covered:
-            record = await self._summarized(ctx, shown, plan, focus)
+            record = await self._summarized(ctx, shown, tokens, plan, focus)
             shorter = self._told(ctx, shown, plan, record)
             if record is not None and shorter is not None:
                 kept.applied.store(ctx, record, body[: len(body) - len(plan.recent)])
@@ -189,6 +199,7 @@ class SummarizationMiddleware(Middleware[Any]):
         self,
         ctx: RunContext[Any],
         messages: Sequence[Message],
+        tokens: int,
         plan: SummaryPlan,
         focus: str | None,
     ) -> SummaryRecord | None:
@@ -196,6 +207,19 @@ class SummarizationMiddleware(Middleware[Any]):
         kept, size = self._kept(ctx), self._estimator.messages(messages)
         if size < kept.not_before:
             return None
+
+        def check(summary: Message) -> None:
+            shorter = plan.with_summary(summary)
+            gained = size - self._estimator.messages(shorter)
+            # Fewer messages can be what is wanted, however long they are.
+            if gained <= 0 and self._is_due(ctx, tokens - gained, len(shorter)):
+                raise SummaryError(
+                    f"with the summary the conversation has about {size - gained} tokens, "
+                    f"without it {size}",
+                    source_tokens=self._estimator.messages(plan.older),
+                    summary_tokens=self._estimator.messages([summary]),
+                )
+
         reason = (
             "the model asked for it" if focus is not None else repr(self._policy.effective_trigger)
         )
@@ -208,6 +232,7 @@ class SummarizationMiddleware(Middleware[Any]):
                 goal=goal_of(ctx, messages),
                 focus=focus,
                 reason=reason,
+                check=check,
             )
         except SUMMARY_FAULTS:
             raise
