@@ -21,9 +21,10 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 WORKERS = ("--numprocesses=auto", "--maxprocesses=4")
 
 ONCE = (
-    "tests/harness/mcp",
-    "tests/harness/middleware",
-    "tests/harness/process",
+    *("tests/harness/approval", "tests/harness/artifacts", "tests/harness/guarded_fetch"),
+    *("tests/harness/handoff", "tests/harness/mcp", "tests/harness/middleware"),
+    *("tests/harness/multimodal", "tests/harness/process", "tests/harness/prompt"),
+    *("tests/harness/redaction", "tests/harness/summarization", "tests/harness/tool_calling"),
     *(
         f"tests/harness/providers/{path}"
         for path in (
@@ -32,7 +33,6 @@ ONCE = (
             *("test_matrix.py", "test_recorded.py"),
         )
     ),
-    "tests/harness/summarization",
     "tests/harness/testkit/test_conformance_fakes.py",
     "tests/harness/testkit/test_conformance_faults.py",
     "tests/test_middleware_pages.py",
@@ -42,9 +42,8 @@ ONCE = (
 """What takes long and says the same on every interpreter: the session ``tests`` alone runs it."""
 
 FILES = (
-    *("tests/harness/artifacts", "tests/harness/handoff", "tests/harness/tools"),
-    *("tests/harness/workspace", "tests/harness/test_safe_open.py"),
-    "tests/harness/test_safe_writing.py",
+    *("tests/harness/tools", "tests/harness/workspace"),
+    *("tests/harness/test_safe_open.py", "tests/harness/test_safe_writing.py"),
 )
 """Tests of files and folders, which depend on the interpreter and on no package."""
 
