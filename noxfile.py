@@ -196,7 +196,7 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def examples(session: nox.Session) -> None:
     """Run every example, offline; each must exit with 0."""
-    session.install("-e", ".[mcp]")
+    session.install("-e", ".[mcp,sqlite]")
     for example in sorted((ROOT / "examples").glob("*.py")):
         session.run("python", str(example.relative_to(ROOT)))
 

@@ -14,10 +14,13 @@ from tinyagents import (
     AssistantMessage,
     CancellationToken,
     Middleware,
+    NativeOutput,
+    PromptedOutput,
     ReasoningDelta,
     RunContext,
     RunPolicy,
     TextDelta,
+    ToolOutput,
     UserMessage,
     tool,
 )
@@ -250,6 +253,30 @@ async def test_the_answer_of_a_fallback_is_not_stored_for_the_model_that_failed(
     assert (await agent.invoke(None, "hi")).text == "other"
     assert (await cache.stats()).entries == 0
     assert (await agent.invoke(None, "hi")).text == "own"
+
+
+class City(BaseModel):
+    name: str
+    people: int
+
+
+@pytest.mark.parametrize(
+    ("output", "wrong", "right"),
+    [
+        (NativeOutput(City), say('{"name":"Rome"}'), say('{"name":"Rome","people":3}')),
+        (PromptedOutput(City), say("Rome"), say('{"name":"Rome","people":3}')),
+        (ToolOutput(City), call("City", name="Rome"), call("City", name="Rome", people=3)),
+    ],
+    ids=["native", "prompted", "tool"],
+)
+async def test_an_answer_of_another_type_is_not_stored(output: Any, wrong: Any, right: Any) -> None:
+    agent = cached(wrong, right, right)
+    first = await agent.invoke(None, "which?", output=output)
+    assert (first.output, first.model_calls) == (City(name="Rome", people=3), 2)
+    second = await agent.invoke(None, "which?", output=output)
+    assert (second.output, second.model_calls, second.cache_hits) == (first.output, 1, 0)
+    third = await agent.invoke(None, "which?", output=output)
+    assert (third.output, third.cache_hits) == (first.output, 1)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

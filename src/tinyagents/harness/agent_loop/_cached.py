@@ -16,7 +16,7 @@ from ..cache import (
     scoped_cache_key,
 )
 from ..context import RunContext
-from ..errors import CacheError, InvalidRequestError
+from ..errors import CacheError, InvalidRequestError, StructuredOutputError
 from ..model import (
     FittedRequest,
     ModelBinding,
@@ -175,11 +175,27 @@ class _CachedCall:
             resolved is not None
             and resolved.name == self.binding.resolved.name
             and is_storable(response)
-            and (self.request.response_format is None or _is_json(response))
+            and self._has_its_form(response)
             # A model that has found out in the call what it must do without is another one now.
             and model_identity(self.binding.model) == self.identity
             and not self._must_be_hidden(response)
         )
+
+    def _has_its_form(self, response: ModelResponse) -> bool:
+        """Whether a typed answer has its type: another one would be refused at each hit anew."""
+        output = self.run.output
+        if output is None:
+            return self.request.response_format is None or _is_json(response)
+        calls = response.message.tool_calls
+        try:
+            for call in calls:
+                if call.name in output.tool_names:
+                    output.find_in_call(call)
+            if not calls:
+                output.find(response.text)
+        except StructuredOutputError:
+            return False
+        return True
 
     def _must_be_hidden(self, response: ModelResponse) -> bool:
         """Whether an answer holds what a redaction takes out of it: that is not for a file."""
