@@ -311,6 +311,14 @@ class RunContext(Generic[DataT]):
         control, self.control = self.control, None
         return control
 
+    def loggable(self, error: BaseException) -> BaseException:
+        """Return an exception for a log, without what the run hides; it is cleaned in place."""
+        if self.origin.redact is None:
+            return error
+        from .redaction import redact_error
+
+        return redact_error(self.origin.redact, error)
+
     def enter_thread(self, post: Callable[[Callable[[], None]], None]) -> None:
         """From now on tools may emit from other threads; ``post`` reaches the run's event loop."""
         self._post = post

@@ -34,6 +34,9 @@ from tinyagents.harness.message import (
     dump_messages,
 )
 from tinyagents.harness.middleware import (
+    Guarded,
+    GuardrailMiddleware,
+    LoggingMiddleware,
     Middleware,
     RedactionMiddleware,
     ToolCall,
@@ -191,6 +194,43 @@ async def test_what_a_tool_raises_is_told_and_logged_without_the_secret(
     assert_never_shown([dump_messages(run.messages), caplog.text], SECRET)
     assert [event.kind for event in run.events].count("tool.failed") == 1
     assert_never_shown([event.model_dump_json() for event in run.events], SECRET)
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_log_of_what_was_said_holds_no_secret_in_either_order(
+    first: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    order: list[Middleware[Any]] = [RedactionMiddleware(), LoggingMiddleware(include_content=True)]
+    model = ScriptedModel([say(*SPLIT) + call("look", q=SECRET), say(*SPLIT)])
+    agent = harness(model, tools=[look], middleware=order if first else order[::-1])
+    with caplog.at_level(logging.DEBUG):
+        await followed(agent, f"I am {SECRET}", True)
+    assert "[REDACTED]" in caplog.text
+    assert_never_shown([caplog.text], SECRET)
+
+
+async def test_a_log_that_is_cut_shows_no_half_of_a_secret(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    logs = LoggingMiddleware(include_content=True, max_characters=10)
+    agent = harness(ScriptedModel([say(*SPLIT)]), middleware=[RedactionMiddleware(), logs])
+    with caplog.at_level(logging.DEBUG):
+        await agent.invoke(None, "go")
+    assert_never_shown([caplog.text], SECRET)
+
+
+async def test_a_guard_that_fails_is_logged_without_the_secret(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def guard(ctx: Ctx, guarded: Guarded) -> None:
+        raise ValueError(f"cannot judge {guarded.text}")
+
+    guards = GuardrailMiddleware(output=[guard], on_failure="allow")
+    agent = harness(ScriptedModel([say(*SPLIT)]), middleware=[RedactionMiddleware(), guards])
+    with caplog.at_level(logging.DEBUG):
+        await agent.invoke(None, "go")
+    assert "cannot judge" in caplog.text
+    assert_never_shown([caplog.text], SECRET)
 
 
 async def test_errors_of_hooks_are_cleaned_with_all_that_they_were_raised_from() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import traceback
 from collections.abc import Iterator
 
 import pytest
@@ -88,3 +89,13 @@ def test_a_cause_keeps_no_run_of_its_own() -> None:
     outer.__cause__ = inner
     redact_error(Redactor(), outer)
     assert inner.run is None
+
+
+def test_a_group_goes_as_a_whole_where_one_in_it_cannot_be_changed() -> None:
+    class Strange(Exception):
+        def __str__(self) -> str:
+            return f"always {SECRET}"
+
+    group = ExceptionGroup("several", [ValueError("fine"), ExceptionGroup("more", [Strange()])])
+    shown = redact_error(Redactor(), group)
+    assert_never_shown(traceback.format_exception(shown), SECRET)

@@ -88,7 +88,9 @@ def _deny(run: LoopRun, slot: CallSlot, failure: Exception) -> None:
     request, tool = slot.request, slot.tool
     assert request is not None
     assert tool is not None
-    _log.warning("the approver of the tool `%s` failed", tool.name, exc_info=failure)
+    _log.warning(
+        "the approver of the tool `%s` failed", tool.name, exc_info=run.ctx.loggable(failure)
+    )
     text = f"`{tool.name}` was not executed: whether it may run could not be found out"
     error = ApproverError(
         f"{text} ({type(failure).__name__}: {failure})", tool=tool.name, call_id=slot.call.id

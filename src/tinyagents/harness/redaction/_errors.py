@@ -13,8 +13,8 @@ def redact_error(text: Callable[[str], str], error: BaseException) -> BaseExcept
     """Take what is found out of an exception, in place, and out of those that it was raised from.
 
     That is their arguments and attributes: strings, and lists, tuples and objects of strings. One in the
-    chain whose text cannot be changed is cut off. Frames of tracebacks still hold what the code
-    held.
+    chain whose text cannot be changed is cut off, and so is a group with such a one in it. Frames of
+    tracebacks still hold what the code held.
 
     Args:
         text: Returns a text without what is to be hidden.
@@ -53,7 +53,12 @@ def _clean(text: Callable[[str], str], error: BaseException, seen: set[int]) -> 
 
 def _shows(text: Callable[[str], str], error: BaseException) -> bool:
     said = error_text(error)
-    return text(said) != said
+    if text(said) != said:
+        return True
+    # A group is printed with all that is in it, and with what those were raised from.
+    return isinstance(error, BaseExceptionGroup) and any(
+        _shows(text, inner) for inner in cast("tuple[BaseException, ...]", error.exceptions)
+    )
 
 
 def _clean_values(text: Callable[[str], str], error: BaseException) -> None:

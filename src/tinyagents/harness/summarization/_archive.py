@@ -125,7 +125,7 @@ async def put_away(
     try:
         await archive.add(conversation_key(ctx), dropped)
     except Exception as error:  # noqa: BLE001 - an archive is no reason for a run to fail
-        _log.warning("%d messages were not archived", len(dropped), exc_info=error)
+        _log.warning("%d messages were not archived", len(dropped), exc_info=ctx.loggable(error))
         ctx.emit_custom(
             "context.archive_failed",
             {"messages": len(dropped), "error_kind": type(error).__name__},

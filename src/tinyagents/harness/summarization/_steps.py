@@ -100,7 +100,9 @@ class Summarize:
         except Exception as error:
             if self._on_failure == "abort":
                 raise
-            _log.warning("a conversation could not be summarised", exc_info=error)
+            _log.warning(
+                "a conversation could not be summarised", exc_info=task.ctx.loggable(error)
+            )
             return messages
         shorter = plan.with_summary(record.summary)
         if task.estimator.messages(shorter) >= task.estimator.messages(messages):

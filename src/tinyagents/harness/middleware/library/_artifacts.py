@@ -85,7 +85,7 @@ class ArtifactMiddleware(Middleware[Any]):
         try:
             stored = await offload(self.store, name, text, kind=self._kind, redactor=self._redactor)
         except Exception as exc:  # noqa: BLE001 - whatever fails, the result is not lost
-            _log.warning("a result of `%s` was not stored", call.name, exc_info=exc)
+            _log.warning("a result of `%s` was not stored", call.name, exc_info=ctx.loggable(exc))
             ctx.emit_custom(
                 "artifact.failed", {"call_id": call.id, "error_kind": type(exc).__name__}
             )

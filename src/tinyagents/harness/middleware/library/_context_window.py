@@ -219,7 +219,7 @@ class ContextWindowMiddleware(Middleware[Any]):
             try:
                 return await call_next(request)
             except ContextOverflowError as again:
-                _log.debug("a shortened prompt was refused too", exc_info=again)
+                _log.debug("a shortened prompt was refused too", exc_info=ctx.loggable(again))
         self._tell_overflow(ctx, tokens, recovering=False)
         raise error
 

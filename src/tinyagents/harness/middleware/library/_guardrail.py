@@ -178,7 +178,7 @@ class GuardrailMiddleware(Middleware[Any]):
         except RunCancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - it is the policy that decides
-            _log.warning("the guard `%s` failed", name, exc_info=error)
+            _log.warning("the guard `%s` failed", name, exc_info=ctx.loggable(error))
             error_kind = getattr(error, "kind", type(error).__name__)
             action = GuardVerdict.block if self._on_failure == "block" else GuardVerdict.flag
             verdict = action(f"the guard `{name}` failed")

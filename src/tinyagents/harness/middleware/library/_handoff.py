@@ -81,7 +81,9 @@ class HandoffMiddleware(Middleware[Any]):
         try:
             result_id = await self.store.put(ctx.run_id, text)
         except Exception as exc:  # noqa: BLE001 - whatever fails, the result is not lost
-            _log.warning("a result of `%s` was not held back", call.name, exc_info=exc)
+            _log.warning(
+                "a result of `%s` was not held back", call.name, exc_info=ctx.loggable(exc)
+            )
             ctx.emit_custom(
                 "handoff.failed", {"call_id": call.id, "error_kind": type(exc).__name__}
             )

@@ -50,7 +50,8 @@ class LoggingMiddleware(Middleware[Any]):
         levels: Levels for hooks by name, in place of the usual ones: ``DEBUG`` for the delta hooks,
             ``ERROR`` for ``on_error``, and ``INFO`` for the others.
         include_content: Add what was said: the last message of each prompt, answers, arguments,
-            results, and the messages of errors. It may hold what your users want kept from logs.
+            results, and the messages of errors. It may hold what your users want kept from logs; what a
+            ``RedactionMiddleware`` finds in it is taken out, wherever that is registered.
         max_characters: How much of each content.
 
     Raises:
@@ -171,6 +172,9 @@ class LoggingMiddleware(Middleware[Any]):
     def _write(self, ctx: RunContext[Any], hook: str, facts: _Facts, content: str = "") -> None:
         facts = {"run": ctx.run_id, **facts}
         if self._include_content and content:
+            if ctx.origin.redact is not None:
+                # Before it is cut: half of a secret would not be found.
+                content = ctx.origin.redact(content)
             cut = f"{content[: self._most]}…" if len(content) > self._most else content
             facts["content"] = cut
         told = " ".join(f"{name}={_shown(value)}" for name, value in facts.items())

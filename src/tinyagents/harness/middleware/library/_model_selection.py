@@ -130,7 +130,7 @@ class ModelToolSelectionMiddleware(Middleware[Any]):
         except RunCancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - choosing only saves tokens, and is no reason to fail
-            _log.warning("`%s` could not choose tools", self.name, exc_info=error)
+            _log.warning("`%s` could not choose tools", self.name, exc_info=ctx.loggable(error))
             ctx.emit(
                 "tool.selection_failed",
                 by=self.name,

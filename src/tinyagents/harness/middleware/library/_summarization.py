@@ -239,7 +239,9 @@ class SummarizationMiddleware(Middleware[Any]):
         except Exception as error:
             if self._on_failure == "abort":
                 raise
-            _log.warning("`%s` could not summarise a conversation", self.name, exc_info=error)
+            _log.warning(
+                "`%s` could not summarise a conversation", self.name, exc_info=ctx.loggable(error)
+            )
             kept.not_before = int(size * _COOLING) + 1
             return None
         kept.not_before = 0

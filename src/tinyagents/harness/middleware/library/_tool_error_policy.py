@@ -68,7 +68,7 @@ class ToolErrorPolicyMiddleware(Middleware[Any]):
         except self._classes as error:
             text = self._text(call, error)
             if not self._raises:
-                _log.warning("the tool `%s` failed", call.name, exc_info=error)
+                _log.warning("the tool `%s` failed", call.name, exc_info=ctx.loggable(error))
                 return ToolResult.error(text)
             raise ToolFailedError(text, tool=call.name, call_id=call.id) from error
 
