@@ -6,9 +6,11 @@ import anyio
 import pytest
 
 from tinyagents import AgentHarness, AgentRun, RunContext, UserMessage
+from tinyagents.harness.cancel import CancellationToken
 from tinyagents.harness.errors import (
     ConfigurationError,
     ContentBlockedError,
+    RunCancelledError,
     ServerError,
     ToolRefusedError,
 )
@@ -19,6 +21,7 @@ from tinyagents.harness.middleware import (
     Guarded,
     GuardrailMiddleware,
     GuardVerdict,
+    Middleware,
     model_guard,
 )
 from tinyagents.harness.policy import RunPolicy
@@ -258,6 +261,38 @@ async def test_an_answer_that_breaks_off_before_it_was_judged_leaves_no_words() 
         await outcome(agent, "go", True)
     assert caught.value.run is not None
     assert_never_shown([dump_messages(caught.value.run.messages)], BAD, part=6)
+
+
+@pytest.mark.parametrize("judged", [False, True])
+async def test_of_an_answer_that_a_hook_fails_over_only_judged_words_are_kept(judged: bool) -> None:
+    class Broken(Middleware[Any]):
+        async def after_model(self, ctx: Any, response: Any) -> None:
+            raise ValueError("broken")
+
+    guards = GuardrailMiddleware(output=[lambda ctx, guarded: None])
+    hooks: list[Middleware[Any]] = [Broken(), guards] if judged else [guards, Broken()]
+    agent = AgentHarness(model=ScriptedModel([say("some words")]), middleware=hooks)
+    with pytest.raises(ValueError, match="broken") as caught:
+        await agent.invoke(None, "go")
+    run: Any = getattr(caught.value, "run")  # noqa: B009 - put there by the run
+    assert ("some words" in dump_messages(run.messages)) is judged
+    assert judged or "some words" not in repr(run.response)
+
+
+async def test_a_run_that_is_cancelled_while_a_guard_judges_keeps_no_words() -> None:
+    token = CancellationToken()
+
+    async def judge(ctx: Any, guarded: Guarded) -> None:
+        token.cancel()
+        await anyio.sleep_forever()
+
+    agent = AgentHarness(
+        model=ScriptedModel([say("some words")]), middleware=[GuardrailMiddleware(output=[judge])]
+    )
+    with pytest.raises(RunCancelledError) as caught:
+        await agent.invoke(None, "go", cancellation=token)
+    assert caught.value.run is not None
+    assert "some words" not in dump_messages(caught.value.run.messages)
 
 
 async def test_a_model_judges_by_a_rule_and_its_tokens_are_counted() -> None:

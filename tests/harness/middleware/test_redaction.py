@@ -396,6 +396,22 @@ async def test_tools_get_what_the_model_wrote_where_their_arguments_are_left() -
     assert_never_shown([event.model_dump_json() for event in run.events], SECRET)
 
 
+async def test_arguments_alone_are_cleaned_wherever_they_are_shown() -> None:
+    recorder = EventRecorder()
+    agent = harness(
+        ScriptedModel([say(f"for {SECRET} ") + call("look", q=f"for {SECRET}"), say("ok")]),
+        tools=[FakeTool("look", "found")],
+        middleware=[RedactionMiddleware(apply_to={"tool_arguments"})],
+        listeners=[recorder],
+    )
+    modes = ("messages", "tools", "events", "final")
+    chunks: list[Any] = [c async for c in agent.stream(None, "go", modes=modes)]
+    answer = agent_run(chunks).messages[1]
+    assert answer.text == f"for {SECRET} "
+    assert answer.tool_calls[0].arguments == {"q": "for [REDACTED]"}
+    assert_never_shown([c for c in chunks if isinstance(c, ToolCallDelta)], SECRET)
+
+
 def test_nothing_hides_between_the_blocks_of_a_message() -> None:
     message = AssistantMessage(
         content=[

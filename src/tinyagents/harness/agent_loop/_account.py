@@ -120,9 +120,12 @@ def _keep_what_came(run: LoopRun, call: OpenCall, *, cancelled: bool) -> None:
     """Put what a broken-off call gave into the transcript, and account for it."""
     response, merger = call.response, call.merger
     if response is not None:
-        # A hook failed over an answer that was paid for.
+        # A hook failed over an answer that was paid for: not all hooks have seen it.
         if run.redaction is not None:
-            response.message = run.redaction.message(response.message)
+            kept = run.redaction.partial(response.message)
+            if kept is not response.message:
+                # The same words may be there in the provider's own form.
+                response.message, response.raw, response.structured = kept, {}, None
             response.raw, response.safety = run.hide(response.raw), run.hide(response.safety)
         run.snapshot.messages.append(_take_calls(run, response.message))
         if (unpaid := call.unpaid(response)) is not None:

@@ -4,7 +4,7 @@ from ._credentials import api_key, jwt, private_key, url_credentials
 from ._detector import Detector, LiteralDetector, Span, WindowDetector, detect_pattern
 from ._errors import RedactingFilter, redact_error
 from ._identity import credit_card, email, iban, ip_address, mac_address, phone
-from ._messages import redact_blocks, redact_message, redact_partial
+from ._messages import redact_blocks, redact_calls, redact_message, redact_partial
 from ._redactor import Match, Redactor, Strategy, all_detectors
 from ._stream import TextStream
 
@@ -30,6 +30,7 @@ __all__ = (
     "phone",
     "private_key",
     "redact_blocks",
+    "redact_calls",
     "redact_error",
     "redact_message",
     "redact_partial",

@@ -57,6 +57,19 @@ def redact_message(
     return cast("MessageT", message.model_copy(update=changes)) if changes else message
 
 
+def redact_calls(
+    redactor: Redactor, message: MessageT, found: "Counter[str] | None" = None
+) -> MessageT:
+    """Return a message whose tool calls are without what is found in their arguments."""
+    content = [
+        redact_blocks(redactor, [block], found)[0] if block.type == "tool_call" else block
+        for block in message.content
+    ]
+    if all(new is old for new, old in zip(content, message.content, strict=True)):
+        return message
+    return cast("MessageT", message.model_copy(update={"content": content}))
+
+
 def redact_partial(
     redactor: Redactor, message: MessageT, found: "Counter[str] | None" = None
 ) -> MessageT:

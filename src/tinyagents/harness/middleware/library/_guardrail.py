@@ -110,18 +110,32 @@ class GuardrailMiddleware(Middleware[Any]):
 
     def redaction(self, ctx: RunContext[Any]) -> "_Unjudged | None":
         """Keep no words of an answer that was broken off before it was judged."""
-        return _Unjudged() if self._guards["output"] else None
+        if not self._guards["output"]:
+            return None
+        unjudged = ctx.scratch[self, "unjudged"] = _Unjudged()
+        return unjudged
 
     async def after_model(self, ctx: RunContext[Any], response: ModelResponse) -> None:
         """Judge an answer."""
+        if not self._guards["output"]:
+            return
+        error = await self._judge_answer(ctx, response)
+        ctx.scratch[self, "unjudged"].judged = response.message
+        if error is not None:
+            raise error
+
+    async def _judge_answer(
+        self, ctx: RunContext[Any], response: ModelResponse
+    ) -> ContentBlockedError | None:
+        """Put what may be shown in an answer's place, and return the error that ends the run."""
         message = response.message
         words = message.text or message.refusal or ""
-        if not self._guards["output"] or not words.strip():
-            return
+        if not words.strip():
+            return None
         verdict = await self._judge(ctx, Guarded("output", words, message=message))
         text = self._stands_in(verdict)
         if text is None:
-            return
+            return None
         blocked = verdict.action == "block"
         # A blocked answer's calls go with it.
         kept = [] if blocked else [block for block in message.content if block.type == "tool_call"]
@@ -129,8 +143,7 @@ class GuardrailMiddleware(Middleware[Any]):
             content=[TextBlock(text=text), *kept], usage=message.usage
         )
         response.raw, response.structured = {}, None
-        if blocked and (error := self._end(ctx, "output", verdict)) is not None:
-            raise error
+        return self._end(ctx, "output", verdict) if blocked else None
 
     async def before_tool(self, ctx: RunContext[Any], call: ToolCall) -> None:
         """Judge the arguments of a call."""
@@ -250,6 +263,10 @@ def _new_input(messages: Sequence[Message]) -> list[int]:
 class _Unjudged:
     """Leaves everything as it is but the words of answers that no guard has seen."""
 
+    def __init__(self) -> None:
+        self.judged: AssistantMessage | None = None
+        """The last answer that may be kept, whatever becomes of it afterwards."""
+
     def text(self, text: str) -> str:
         return text
 
@@ -257,6 +274,8 @@ class _Unjudged:
         return message
 
     def partial(self, message: AssistantMessage) -> AssistantMessage:
+        if message is self.judged:
+            return message
         words = ("text", "refusal", "reasoning")
         kept = [block for block in message.content if block.type not in words]
         return message.model_copy(update={"content": kept})

@@ -14,6 +14,7 @@ from ...redaction import (
     Strategy,
     TextStream,
     redact_blocks,
+    redact_calls,
     redact_message,
     redact_partial,
 )
@@ -166,7 +167,7 @@ class _RunRedaction:
         stage = _stage_of(message)
         arguments = "tool_arguments" in self._stages
         if stage is None or stage not in self._stages:
-            return message
+            return self._only_calls(message) if stage == "output" and arguments else message
         return self.count(
             stage,
             lambda found: redact_message(self._redactor, message, found, arguments=arguments),
@@ -174,8 +175,13 @@ class _RunRedaction:
 
     def partial(self, message: AssistantMessage) -> AssistantMessage:
         if "output" not in self._stages:
-            return message
+            return self._only_calls(message) if "tool_arguments" in self._stages else message
         return self.count("output", lambda found: redact_partial(self._redactor, message, found))
+
+    def _only_calls(self, message: MessageT) -> MessageT:
+        return self.count(
+            "tool_arguments", lambda found: redact_calls(self._redactor, message, found)
+        )
 
     def count(self, stage: RedactionStage, clean: Callable[[Counter[str]], T]) -> T:
         """Count what is found, and remember whether the run must not go on."""
