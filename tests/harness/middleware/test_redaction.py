@@ -404,8 +404,8 @@ async def test_arguments_alone_are_cleaned_wherever_they_are_shown() -> None:
         middleware=[RedactionMiddleware(apply_to={"tool_arguments"})],
         listeners=[recorder],
     )
-    modes = ("messages", "tools", "events", "final")
-    chunks: list[Any] = [c async for c in agent.stream(None, "go", modes=modes)]
+    stream = agent.stream(None, "go", modes=("messages", "tools", "events", "final"))
+    chunks: list[Any] = [chunk async for chunk in stream]
     answer = agent_run(chunks).messages[1]
     assert answer.text == f"for {SECRET} "
     assert answer.tool_calls[0].arguments == {"q": "for [REDACTED]"}
