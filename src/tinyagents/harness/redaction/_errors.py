@@ -56,9 +56,10 @@ def _shows(text: Callable[[str], str], error: BaseException) -> bool:
     if text(said) != said:
         return True
     # A group is printed with all that is in it, and with what those were raised from.
-    return isinstance(error, BaseExceptionGroup) and any(
-        _shows(text, inner) for inner in cast("tuple[BaseException, ...]", error.exceptions)
-    )
+    if not isinstance(error, BaseExceptionGroup):
+        return False
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return any(_shows(text, inner) for inner in group.exceptions)
 
 
 def _clean_values(text: Callable[[str], str], error: BaseException) -> None:
